@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick lint types bench soak mutants pins clean
+.PHONY: help setup demo test quick lint types stages bench soak mutants pins clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -11,7 +11,8 @@ help: ## this list
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ade-drop needs Python 3.11 or newer; run: make PYTHON=python3.11 $(MAKECMDGOALS)")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing what ade-drop needs into .venv ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/runtime.txt
+	@# The pins are complete, so there is nothing to resolve.
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/runtime.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@# Boxes never write bytecode, so it has to be there before them.
 	@$(BIN)/python -m compileall -q ade_drop core infra handlers runner console
@@ -19,7 +20,7 @@ help: ## this list
 
 .venv/.dev: .venv/.runtime requirements/dev.txt
 	@echo "installing what the tests need into .venv ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --no-deps -r requirements/dev.txt
 	@touch $@
 
 setup: .venv/.runtime ## make .venv with the command .venv/bin/ade
@@ -27,7 +28,10 @@ setup: .venv/.runtime ## make .venv with the command .venv/bin/ade
 demo: setup ## three messy spreadsheets, start to finish, embedded
 	@$(BIN)/ade demo
 
-test: lint types ## lint, types and every test, stage by stage; names the slowest
+test: lint ## lint, types and every test, stage by stage; names the slowest
+	@$(MAKE) --no-print-directory --jobs=2 types stages
+
+stages: .venv/.dev
 	@$(BIN)/python -m tests.stages
 
 quick: lint types ## lint, types, unit and spine tests that are not slow

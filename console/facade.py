@@ -22,7 +22,7 @@ from core.jobs import ENDED, Job, State
 from core.keys import CONFIGS, INBOX, job_folder
 from core.ports import DeadLetter, JobQuery, ObjectInfo, Page, Pause, QueueStats, Tally
 from infra.wiring import Stack
-from runner.engine.contract import printable
+from runner.engine.contract import escape_controls
 
 LOG_BYTES = 8 * 1024 * 1024
 DOCUMENT = Budget(bytes=16 * 1024 * 1024, values=600_000)  # what is shown; larger ones can be downloaded
@@ -31,6 +31,9 @@ _RECENT = 300  # ended jobs that rates and causes are computed from
 _FAILURES = 100  # that what needs attention is made of
 _FAILURE_SECONDS = 7 * 86400.0  # older ones are history
 _WAITING = 100
+_LONGEST_WAITING = 50  # that the page of reviews lists
+_WAITING_PAGES = 20  # that are read to find them
+_ASKED = 1000  # jobs whose questions are remembered for lists
 _WITHOUT_COUNTERS = 40  # tenants whose jobs are read because nothing was counted of them
 _LEAST_FRESH, _WORTH, _MOST_FRESH = 0.5, 20.0, 60.0  # an answer is kept for twenty times as long as it took
 _ANSWERS = 200
@@ -118,7 +121,9 @@ class Facade:
         self._histories: dict[str | None, Fresh[list[SenderHistory]]] = {}
         self._matters: dict[str | None, Fresh[list[Matter]]] = {}
         self._ends = Fresh(lambda: stack.table.ends(stack.clock.now() - COUNTER_SECONDS), stack.clock.steady)
+        self._waiting: dict[str | None, Fresh[tuple[Job, ...]]] = {}
         self._lock = threading.Lock()
+        self._asked = BoundedCache[tuple[str, int], frozenset[str]](_ASKED)
         self._documents = BoundedCache[tuple[str, str], dict[str, object]](_DOCUMENT_BYTES)
 
     # Jobs
@@ -174,16 +179,29 @@ class Facade:
         """The questions of a job in REVIEW, as they are now."""
         return self.document(f"{job_folder(job)}review.json")
 
-    def listed_review(self, job: Job) -> dict[str, object] | None:
-        """The questions of a job in REVIEW for a list: asked for once for each version of its row. What is answered is
+    def asked(self, job: Job, signed: Callable[[dict[str, object] | None], frozenset[str]]) -> frozenset[str]:
+        """The signatures of a job's questions for a list: read once for each version of its row. What is answered is
         compared with `review`."""
-        key, row = f"{job_folder(job)}review.json", f"row {job.rev}"
-        if (known := self._documents.get((key, row))) is not None:
+        if (known := self._asked.get((job.job_id, job.rev))) is not None:
             return known
-        found = self.document(key)
-        if found is not None and not job.unpublished:
-            self._documents.put((key, row), found, 300)  # its weight is counted with its version
+        found = signed(self.review(job))
+        if found and not job.unpublished:
+            self._asked.put((job.job_id, job.rev), found)
         return found
+
+    def waiting(self, tenant: str | None = None) -> tuple[Job, ...]:
+        """Jobs in REVIEW, those that wait longest first, of the newest two thousand. Some may have gone on by now."""
+        return self._of_tenant(self._waiting, tenant, self._list_waiting).get()
+
+    def _list_waiting(self, tenant: str | None) -> tuple[Job, ...]:
+        query, found, cursor = JobQuery(tenant=tenant, states=frozenset({State.REVIEW})), tuple[Job, ...](), None
+        for _ in range(_WAITING_PAGES):
+            page = self._stack.table.page(query, limit=_WAITING, cursor=cursor)
+            found = (*found, *page.jobs)[-_LONGEST_WAITING:]
+            cursor = page.cursor
+            if cursor is None:
+                break
+        return found[::-1]
 
     def size(self, key: str) -> int:
         """Of an object; 0 if there is none."""
@@ -305,6 +323,7 @@ class Facade:
         """Something was taken care of: whoever asks next sees it."""
         with self._lock:
             self._matters.clear()
+            self._waiting.clear()
 
     def _list_matters(self, tenant: str | None) -> list[Matter]:
         table, now = self._stack.table, self._stack.clock.now()
@@ -416,7 +435,7 @@ def log_text(raw: bytes, *, whole: bool) -> tuple[str, int]:
     """Lines that may be shown, and how many bytes they are; a line that is still being written waits unless `whole`."""
     end = len(raw) if whole else raw.rfind(b"\n") + 1
     lines = raw[:end].decode("utf-8", "replace").split("\n")
-    return "\n".join(printable(line) for line in lines), end
+    return "\n".join(escape_controls(line) for line in lines), end
 
 
 def _sender_facts(jobs: list[Job]) -> SenderFacts:

@@ -5,15 +5,17 @@ promoted. What was live is kept before it is replaced, so that every promotion c
 nothing but the manifest is one conditional write. One that changes the config removes the manifest first and puts it
 last, so that no file is ever processed with half of each; files that come in between wait for the manifest. A note
 beside the versions says what is promoted before anything is removed: whoever finds no manifest goes on from there, and
-of two that promote at once, the one whose note was replaced stops.
+of two that promote at once, the one whose note was replaced stops. A draft is replaced on condition that it is the one
+that its author saw: a claim takes the place of its manifest while its config is written.
 """
 
 import contextlib
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from posixpath import basename
+from secrets import token_hex
 
 from core.drops import MAX_PACKAGE_BYTES, TESTS, Workflow, is_case_file, make_workflow
 from core.errors import (
@@ -48,6 +50,11 @@ from infra.parsing import read_manifest
 LIVE, DRAFTED = "live", "draft"
 _ZIP = "config.zip"
 _OTHERS = "{} was changed by somebody else; check it and repeat"
+_CLAIM = b'{"draft": "is being written"'
+
+
+class WorkflowChanged(UsageError):
+    """Somebody else changed the workflow or its draft since it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,7 @@ class Standing:
     # A promotion that was begun and did not end: `workflow` was live before it, and nothing is now.
     unfinished: Promotion | None = None
     is_live: bool = True  # False: nothing was promoted yet, and `workflow` is its draft
+    draft: str | None = None  # the version of the object that is the manifest of its draft, or a claim on it
 
     @property
     def name(self) -> str:
@@ -132,7 +140,7 @@ class Library:
     def new(self, key: str, manifest: Manifest) -> Standing:
         """A workflow that is not live yet: for its first draft. Raises ManifestInvalid."""
         info = ObjectInfo(key=key, version="", digest="", size=0, modified=0.0)
-        return Standing(make_workflow(manifest, info), is_live=False)
+        return replace(self._standing(make_workflow(manifest, info)), is_live=False)
 
     def at(self, key: str) -> Standing | None:
         """The workflow whose manifest is, or will be, at a key."""
@@ -171,7 +179,7 @@ class Library:
         with contextlib.suppress(ManifestInvalid, ObjectMissing):
             manifest = read_manifest(self._store.read(before, limit=MAX_MANIFEST_BYTES))
             info = ObjectInfo(key=promotion.manifest, version="", digest="", size=0, modified=0.0)
-            yield Standing(make_workflow(manifest, info), promotion)
+            yield self._standing(make_workflow(manifest, info), promotion)
 
     def _promotion(self, key: str) -> Promotion | None:
         with contextlib.suppress(ObjectMissing, ObjectTooLarge):
@@ -204,19 +212,63 @@ class Library:
         return matching[0]
 
     def has_draft(self, standing: Standing) -> bool:
-        return self._store.head(f"{standing.folder}{DRAFT}{MANIFEST}") is not None
+        try:
+            body = self._store.read(f"{standing.folder}{DRAFT}{MANIFEST}", limit=MAX_MANIFEST_BYTES)
+        except ObjectMissing:
+            return False
+        except ObjectTooLarge:
+            return True
+        return not body.startswith(_CLAIM)
+
+    def draft(self, standing: Standing) -> Version | None:
+        """The draft; None if there is none that can be used: it does not validate, or somebody is writing it."""
+        with contextlib.suppress(UsageError, ManifestInvalid, ObjectTooLarge):
+            return self._draft(standing)
+        return None
 
     def put_draft(self, standing: Standing, files: Mapping[str, bytes]) -> Version:
-        """Replace the draft by these files. Its manifest is removed first and written last, so it is whole or absent.
-
-        Raises UsageError if somebody else writes a draft at the same time.
-        """
+        """Replace the draft by these files, its manifest last. Raises WorkflowChanged if the draft is not the one that
+        there was when the workflow was read, or if somebody else writes one at the same time."""
         place = f"{standing.folder}{DRAFT}"
-        self._store.delete(place + MANIFEST)
-        self._store.delete_prefix(place)
-        for name, body in sorted(files.items(), key=lambda one: one[0] == MANIFEST):
-            self._store.put(place + name, body)
+        with _changed_by_others(f"the draft of {standing.name}"):
+            there = {info.key.removeprefix(place): info for info in self._store.objects(place)}
+            written = standing.draft
+            if not self._is_config(there, files):
+                claim = _CLAIM + f', "by": "{token_hex(8)}"}}'.encode()
+                written = self._put_over(place + MANIFEST, claim, written)
+                self._replace_draft(place, files, written)
+            self._put_over(place + MANIFEST, files[MANIFEST], written)
         return self._draft(standing, files)
+
+    def _is_config(self, there: Mapping[str, ObjectInfo], files: Mapping[str, bytes]) -> bool:
+        """Whether the config of a draft is that of these files."""
+        config = {name: body for name, body in files.items() if name != MANIFEST}
+        return there.keys() - {MANIFEST} == config.keys() and all(
+            there[name].size == len(body)
+            and self._store.read(there[name].key, version=there[name].version, limit=len(body)) == body
+            for name, body in config.items()
+        )
+
+    def _replace_draft(self, place: str, files: Mapping[str, bytes], claim: str) -> None:
+        """Write the config of a draft in place of the one that is there, as long as the claim on it holds."""
+        for info in list(self._store.objects(place)):
+            name = info.key.removeprefix(place)
+            if name != MANIFEST and name not in files:
+                self._check_claim(place, claim)
+                self._store.delete(info.key)
+        for name in sorted(files.keys() - {MANIFEST}):
+            there = self._store.head(place + name)
+            self._check_claim(place, claim)
+            self._put_over(place + name, files[name], there.version if there else None)
+
+    def _check_claim(self, place: str, claim: str) -> None:
+        there = self._store.head(place + MANIFEST)
+        if there is None or there.version != claim:
+            raise WorkflowChanged(_OTHERS.format(place))
+
+    def _put_over(self, key: str, body: bytes, version: str | None) -> str:
+        """Write an object over a version of it, or where there is none; returns its new version."""
+        return self._store.put(key, body, if_version=version, if_absent=version is None).version
 
     def store_version(self, standing: Standing, version: Version) -> VersionPins:
         """Keep a version, if it is not kept, and pin it."""
@@ -244,7 +296,7 @@ class Library:
         self.store_version(standing, version)
         note = self._note(standing, Promotion(id=live.id, to=version.id, manifest=standing.key))
         own = not workflow.config_place.startswith(SHARED) or workflow.config_place.startswith(standing.folder)
-        with _changed_by_others(standing):
+        with _changed_by_others(standing.key):
             if standing.unfinished is None and (dict(version.package) == dict(live.package) or not own):
                 self._store.put(standing.key, version.manifest, if_version=standing.workflow.info.version)
             else:
@@ -261,7 +313,7 @@ class Library:
             place = workflow.config_place if _ZIP not in version.package else f"{standing.folder}{_ZIP}"
             for name, body in version.package.items():
                 self._store.put(_place(place, name), body)
-        with _changed_by_others(standing):
+        with _changed_by_others(standing.key):
             self._store.put(standing.key, version.manifest, if_absent=True)
         return ""
 
@@ -269,14 +321,14 @@ class Library:
         """What is live, or was until a promotion that did not end."""
         if standing.unfinished is not None:
             return self.load(standing, standing.unfinished.id)
-        with _changed_by_others(standing):
+        with _changed_by_others(standing.key):
             return self._live(standing)
 
     def _note(self, standing: Standing, promotion: Promotion) -> ObjectInfo:
         """Note a promotion, instead of the one before it."""
         key = promotion_key(standing.key, standing.name)
         there = self._store.head(key)
-        with _changed_by_others(standing):
+        with _changed_by_others(standing.key):
             if there is None:
                 return self._store.put(key, promotion.body(), if_absent=True)
             return self._store.put(key, promotion.body(), if_version=there.version)
@@ -285,7 +337,7 @@ class Library:
         """Remove the manifest, then write the files of a config, by their keys, in place of those that are there."""
         there = self._store.head(standing.key)
         if standing.unfinished is None and (there is None or there.version != standing.workflow.info.version):
-            raise UsageError(_OTHERS.format(standing.key))
+            raise WorkflowChanged(_OTHERS.format(standing.key))
         self._check(standing, note)
         self._store.delete(standing.key)
         replaced = {ref.key for one in self._owners(standing) for ref in self._package(one)}
@@ -313,7 +365,7 @@ class Library:
     def _check(self, standing: Standing, note: ObjectInfo) -> None:
         there = self._store.head(note.key)
         if there is None or there.version != note.version:
-            raise UsageError(_OTHERS.format(standing.key))
+            raise WorkflowChanged(_OTHERS.format(standing.key))
 
     def before_live(self, standing: Standing) -> str:
         """The id of the version that was live before the last promotion. Raises UsageError if that is not known."""
@@ -328,7 +380,11 @@ class Library:
 
     def _loaded(self, info: ObjectInfo) -> Standing:
         body = self._store.read(info.key, version=info.version, limit=MAX_MANIFEST_BYTES)
-        return Standing(make_workflow(read_manifest(body), info))
+        return self._standing(make_workflow(read_manifest(body), info))
+
+    def _standing(self, workflow: Workflow, promotion: Promotion | None = None) -> Standing:
+        draft = self._store.head(f"{workflow.folder}{DRAFT}{MANIFEST}")
+        return Standing(workflow, promotion, draft=None if draft is None else draft.version)
 
     def _live(self, standing: Standing) -> Version:
         info = standing.workflow.info
@@ -348,8 +404,9 @@ class Library:
             bodies = {n: self._store.read(i.key, version=i.version, limit=MAX_PACKAGE_BYTES) for n, i in found.items()}
         except (ObjectMissing, ObjectChanged):
             bodies = {}
-        if bodies != (written or bodies) or MANIFEST not in bodies:
-            raise UsageError(f"somebody else is writing a draft of {standing.name}; repeat")
+        if bodies != (written or bodies) or MANIFEST not in bodies or bodies[MANIFEST].startswith(_CLAIM):
+            what = f"somebody else is writing a draft of {standing.name}, or died doing so"
+            raise WorkflowChanged(f"{what}; repeat")
         workflow = make_workflow(read_manifest(bodies[MANIFEST]), standing.workflow.info)
         named = [name for name in found if workflow.is_config(standing.folder + name)]
         if workflow.unnamed_zip is not None and named == [_ZIP]:
@@ -393,11 +450,11 @@ def _check_ended(standing: Standing) -> None:
 
 
 @contextlib.contextmanager
-def _changed_by_others(standing: Standing) -> Iterator[None]:
+def _changed_by_others(what: str) -> Iterator[None]:
     try:
         yield
     except (PreconditionFailed, ObjectMissing, ObjectChanged):
-        raise UsageError(_OTHERS.format(standing.key)) from None
+        raise WorkflowChanged(_OTHERS.format(what)) from None
 
 
 def _inside(key: str, place: str) -> str:

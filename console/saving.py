@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from console.benches import Bench, BenchChanged, BenchOrigin, fields_of, manifest_bytes
-from console.library import DRAFTED, LIVE, Library, Standing, Version
+from console.library import LIVE, Library, Standing, Version
 from core.drops import TESTS
 from core.errors import PreconditionFailed, UsageError
 from core.keys import CONFIGS, SHARED_TENANT
@@ -45,25 +45,26 @@ def for_senders(manifest: Mapping[str, Any], owner: str, tenants: list[str], sub
 def origin_of(library: Library, standing: Standing, cases: Iterable[str]) -> BenchOrigin:
     """What is there of a workflow now. `cases`: the files of its test cases that the bench has."""
     digests = library.case_digests(standing)
-    is_live = standing.is_live and standing.unfinished is None
+    is_live, draft = standing.is_live and standing.unfinished is None, library.draft(standing)
     return BenchOrigin(
         key=standing.key,
         live=library.load(standing, LIVE).id if is_live else None,
-        draft=library.load(standing, DRAFTED).id if library.has_draft(standing) else None,
+        draft=None if draft is None else draft.id,
         cases={name: digests[name] for name in cases if name in digests},
     )
 
 
 def save(stack: Stack, bench: Bench, manifest: Mapping[str, Any], cases: Mapping[str, bytes], *, live: bool) -> Saved:
-    """Save a manifest of a bench and its test cases. Raises BenchChanged, ManifestInvalid or UsageError."""
+    """Save a manifest of a bench and its test cases. Raises BenchChanged, WorkflowChanged, ManifestInvalid or
+    UsageError."""
     library, body = Library(stack.store), manifest_bytes(manifest)
     read = read_manifest(body)
     origin = bench.facts.origin
     key = origin.key if origin is not None else workflow_key(bench.owner, read.name)
+    new = library.new(key, read)  # checks what depends on the place, too: subscribe, tenants, keys of others
     there = library.at(key)
     _check(library, there, bench, body, read.name)
-    standing = there if there is not None else library.new(key, read)
-    library.new(key, read)  # what depends on the place: subscribe, tenants, keys of others
+    standing = new if there is None else there
     _save_cases(stack.store, standing, cases, {} if origin is None else origin.cases)
     files = {} if there is None else library.config_files(there)
     version = library.put_draft(standing, {**files, MANIFEST: body})
@@ -83,8 +84,8 @@ def _check(library: Library, there: Standing | None, bench: Bench, body: bytes, 
         raise UsageError(f"{there.key} is workflow {there.name}; a workflow keeps its name: save {name} on a new bench")
     if there is None:
         return
-    now = origin_of(library, there, ())
-    own_draft = now.draft is not None and library.load(there, DRAFTED).manifest == body
+    now, draft = origin_of(library, there, ()), library.draft(there)
+    own_draft = draft is not None and draft.manifest == body
     if origin is None and own_draft and now.live is None:
         return  # we died after writing it
     if origin is None:

@@ -4,12 +4,13 @@ A sender here is a tenant's workflow. Pure functions over `core/ends.py`; the fa
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from statistics import median
 
-from core.ends import DAY, EndCounts, end_counts
-from core.jobs import Job, State
+from core.ends import DAY, EndCounts, counts_of_end
+from core.jobs import Job
 
 HIGH_RATE = 0.10  # of rows with errors: from here on somebody should know, rising or not
 _RISING_RATE, _RISING_TIMES = 0.02, 2.0
@@ -17,7 +18,7 @@ _RHYTHM_DAYS = 4  # with drops, before a rhythm is believed
 _LEAST_LATE = DAY  # a rhythm is by the day: who is a few hours late is not late
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class SenderHistory:
     """What is known of a sender without reading its jobs."""
 
@@ -33,12 +34,12 @@ class SenderHistory:
     def last_at(self) -> float:
         return self.days[-1].last_at if self.days else 0.0
 
-    @property
+    @cached_property
     def rate(self) -> float | None:
         """The share of rows with errors on the last day that had rows."""
         return next((one.error_rate for one in reversed(self.days) if one.error_rate is not None), None)
 
-    @property
+    @cached_property
     def rate_before(self) -> float | None:
         """The same of all days before that one."""
         with_rows = [one for one in self.days if one["rows"]][:-1]
@@ -66,11 +67,11 @@ class SenderHistory:
         """Whether a drop of the last day failed."""
         return self.last is not None and self.last["failed"] > 0
 
-    @property
+    @cached_property
     def _gaps(self) -> list[float]:
         return [later.at - earlier.at for earlier, later in pairwise(self.days)]
 
-    @property
+    @cached_property
     def rhythm(self) -> float | None:
         """Seconds between days with drops, as a rule; None: too few to tell."""
         return median(self._gaps) if len(self.days) >= _RHYTHM_DAYS else None
@@ -126,6 +127,5 @@ def histories_of_jobs(jobs: Iterable[Job]) -> list[SenderHistory]:
 
 def counts_of(job: Job) -> EndCounts | None:
     """What the end of a job counts for its sender; None: it has not ended, or ended without work on a file."""
-    before = replace(job, state=State.PUBLISHING if job.state is State.SUCCEEDED else State.RUNNING)
-    counts = end_counts(before, job)
+    counts = counts_of_end(job)
     return None if counts is None else counts[1]

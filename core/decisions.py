@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from core.budget import MAX_MISTAKES, Budget, read
 from core.errors import AdeError, Problem
-from core.fields import FIELD_NAME, Strict
+from core.fields import FIELD_NAME, Strict, VersionOne
 from core.jobs import Job
 from core.manifests import Manifest
 from core.wording import shown, wrong
@@ -65,7 +65,7 @@ class Answer(Strict):
 
 
 class Decision(Strict):
-    decision: Literal[1]
+    decision: VersionOne
     workflow: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     job: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     by: Annotated[str, Field(min_length=1, max_length=200)]

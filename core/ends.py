@@ -5,6 +5,7 @@ often it is tried; a job that runs again counts again. Counters only grow, and w
 """
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -51,13 +52,26 @@ class EndCounts:
         return min(1.0, self["wrong"] / self["rows"]) if self["rows"] else None
 
 
+def added_up(counts: Sequence[EndCounts]) -> EndCounts:
+    """All together; begins where the first one does."""
+    newest = max(counts, key=lambda one: one.last_at)
+    numbers = tuple(map(sum, zip(*(one.numbers for one in counts), strict=True)))
+    return replace(counts[0], numbers=numbers, last_at=newest.last_at, last_job=newest.last_job)
+
+
 def end_counts(old: Job, new: Job) -> tuple[EndCounts, EndCounts] | None:
     """What a write adds, to the counter of all and to the sender's; None: it ends no work on a file.
 
     A job that was reset and did not succeed again keeps its earlier result, and ends nothing.
     """
-    ends = new.state in _COUNTED and old.state not in _COUNTED
-    if not ends or new.replay or (new.state is State.SUCCEEDED and old.state is not State.PUBLISHING):
+    if old.state in _COUNTED or (new.state is State.SUCCEEDED and old.state is not State.PUBLISHING):
+        return None
+    return counts_of_end(new)
+
+
+def counts_of_end(new: Job) -> tuple[EndCounts, EndCounts] | None:
+    """What the end of a job counts, as `end_counts`; None: it has not ended, or ended without work on a file."""
+    if new.state not in _COUNTED or new.replay:
         return None
     at = new.ended_at if new.ended_at is not None else new.updated_at
     numbers = _numbers(new, max(0.0, at - _began(new)))

@@ -17,8 +17,8 @@ from runner.engine.expressions.signatures import (
     KINDS,
     CircularFields,
     Expression,
-    compiled,
-    in_order,
+    compile_expression,
+    sort_computed,
 )
 
 MAX_CHARACTERS: Final = 20_000  # of all expressions of a manifest
@@ -37,7 +37,7 @@ def check_syntax(text: str) -> str:
 def typed(text: str, types: Mapping[str, str], kinds: Sequence[str], *at: str | int) -> Expression:
     """An expression over declared fields that gives one of some kinds; `at`: where the manifest has it."""
     try:
-        found = compiled(text, types)
+        found = compile_expression(text, types)
     except ExpressionError as error:
         raise _wrong(error, *at) from None
     if found.kind == BLANK or found.kind not in kinds:
@@ -60,7 +60,7 @@ def check_field(name: str, known: Mapping[str, object], *at: str | int) -> None:
 def check_order(uses: Mapping[str, Sequence[str]], places: Mapping[str, int]) -> None:
     """Refuse fields that are computed from each other. `places`: the number of each computed field."""
     try:
-        in_order(uses)
+        sort_computed(uses)
     except CircularFields as error:
         what = f"computes {error.path[0]} from itself: {' → '.join(error.path[:10])}"
         raise wrong(what, "fields that are computed from others", "fields", places[error.path[0]], "from") from None

@@ -4,13 +4,26 @@ import re
 from collections.abc import Callable
 from datetime import date, datetime, time
 from enum import StrEnum
-from re import _constants, _parser  # type: ignore[attr-defined] # the parser behind re.compile has no other name
+from importlib import import_module
 from typing import Annotated, Any, Final, Literal, Self, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    field_validator,
+    model_validator,
+)
 
 from core.expressions import MAX_LENGTH, check_syntax
 from core.wording import OF_SOURCE, keys_of, nearest, shown, wrong
+
+# The parser behind re.compile, which has no public name.
+_parser, _constants = import_module("re._parser"), import_module("re._constants")
 
 MAX_EXPRESSION = 1000  # characters
 FIELD_NAME = r"^[A-Za-z_][A-Za-z0-9_ .-]{0,99}$"
@@ -20,6 +33,14 @@ class Strict(BaseModel):
     """Unknown keys are refused: a typo must not silently do nothing."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _true_as_text(value: object) -> object:
+    """In Python true equals 1, so as a version it would pass."""
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+VersionOne = Annotated[Literal[1], BeforeValidator(_true_as_text)]
 
 
 class FieldType(StrEnum):

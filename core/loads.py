@@ -21,7 +21,8 @@ IDENTIFIER: Final = r"^[a-z_][a-z0-9_]{0,48}$"
 DEFAULT_SCHEMA: Final = "ade_{tenant}"
 # A text of normalized.csv that got an apostrophe because a spreadsheet would run it (docs/guides/downstream.md): loads
 # remove that one. The engine's writer has the rule (`is_formula`). Python and PostgreSQL read the pattern alike.
-GUARDED_TEXT: Final = r"\A'+(?:[=@\t\r]|[+-](?![0-9 .,()/-]*\Z))"
+GUARDED_TEXT: Final = r"\A'+(?:[=@\uff1d\uff20\t\r]|[+\uff0b\uff0d-](?![0-9 .,()/-]*\Z))"
+LONGEST_CELL: Final = 64 * 1024 * 1024  # characters, as many as the check of normalized.csv lets pass
 LONGEST_SCHEMA: Final = 63  # PostgreSQL cuts longer names off
 _CONNECTION_KEYS: Final = frozenset({"url", "schema", "tenants"})
 
@@ -140,11 +141,15 @@ WIDER: Final[Mapping[str, tuple[str, ...]]] = {
     # A column's type may only become a wider one: what is in the table stays what it was.
     "boolean": ("text",),
     "bigint": ("numeric", "text"),
+    "smallint": ("bigint", "numeric", "text"),  # this one and others below: only where somebody changed a column
+    "integer": ("bigint", "numeric", "text"),
+    "real": ("double precision", "numeric", "text"),
     "double precision": ("numeric", "text"),
     "numeric": ("text",),
     "date": ("timestamp", "text"),
     "timestamp": ("text",),
     "time": ("text",),
+    "character varying": ("text",),
     "text": (),
 }
 SQL_TYPES: Final = {

@@ -29,6 +29,7 @@ from core.fields import (
     Lookup,
     RowRule,
     Strict,
+    VersionOne,
     fits,
 )
 from core.loads import IDENTIFIER, LOCAL, LoadRule
@@ -320,6 +321,8 @@ class LoadOutput(Strict):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
+        if self.table.startswith("ade_") or "_ade_" in self.table:
+            raise wrong("is a name that loads use themselves", "a name without ade_", "table")
         if (self.mode == "upsert") != bool(self.key):
             raise wrong("goes with mode upsert, which needs it", 'such as "mode": "upsert", "key": ["id"]', "key")
         if (self.mode == "replace") != bool(self.partition):
@@ -452,7 +455,7 @@ class ReportOptions(Strict):
 class Manifest(Strict):
     """One workflow. Only `manifest`, `name` and one of `fields` or `config` are required."""
 
-    manifest: Literal[1]
+    manifest: VersionOne
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     inputs: Inputs = Inputs()
     subscribe: Annotated[tuple[Pattern, ...], Field(max_length=MAX_PATTERNS)] = ()

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from core.budget import Budget, mistakes, read
 from core.errors import ManifestInvalid, Problem
-from core.fields import FIELD_NAME, FieldSpec, Strict
+from core.fields import FIELD_NAME, FieldSpec, Strict, VersionOne
 from core.keys import CONFIGS, INBOX, check_key, place
 from core.manifests import MAX_FIELDS, Language, Limits, Manifest, Reading
 from core.wording import nearest
@@ -41,7 +41,7 @@ class FieldOverlay(Strict):
 class Overlay(Strict):
     """One overlay. A key that it does not have leaves the manifest as it is."""
 
-    overlay: Literal[1]
+    overlay: VersionOne
     description: Annotated[str, Field(max_length=2000)] | None = None
     fields: Annotated[dict[Annotated[str, Field(pattern=FIELD_NAME)], FieldOverlay], Field(max_length=MAX_FIELDS)] = (
         Field(default_factory=dict)

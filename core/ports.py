@@ -1,7 +1,7 @@
 """The ports. Adapters live in infra/; one contract suite runs over each port. The port to boxes is `runner/boxes.py`.
 
-What only some adapters can do is a Protocol of its own (`SharesDatabase`, `AddsWithMessage`, `Hasty`), recognised by
-isinstance.
+What only some adapters can do is a Protocol of its own (`SharesDatabase`, `AddsWithMessage`, `PutsTogether`, `Hasty`),
+recognised by isinstance.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -440,6 +440,18 @@ class AddsWithMessage(SharesDatabase, Protocol):
 
     def without_message(self, cursor: str | None) -> tuple[tuple[Job, ...], str | None]:
         """Of the next QUEUED jobs those that were sent and have no message; where to go on, None: at the end."""
+        ...
+
+
+@runtime_checkable
+class PutsTogether(Protocol):
+    """A store to which several small objects cost less together."""
+
+    def put_new(self, bodies: Mapping[str, bytes]) -> frozenset[str]:
+        """`put` each object below `outputs/` if there is none, in this order; the keys where there was something.
+
+        If this raises, some may have been written.
+        """
         ...
 
 

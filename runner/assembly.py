@@ -59,11 +59,11 @@ def assemble(
     role: str = "runner",
     sweep: Callable[[], object] | None = None,
     draw: Callable[[], float] = random.random,
-    bundles: bool | None = None,
+    bundles: bool = True,
 ) -> Runner:
     """`draw` returns numbers from [0, 1): the jitter of retries and probes.
 
-    `bundles`: whether small outputs are staged together; None: if each request goes over a network.
+    `bundles`: whether small outputs are staged together.
     """
     settings = stack.settings
     presence = Presence(stack.run_dir, new_owner(role))
@@ -92,7 +92,7 @@ def assemble(
         origins=Origins(stack.table),
         telemetry=stack.telemetry,
         patient=PatientCalls() if settings.store_url else None,  # a folder of this machine does not hang
-        bundles=bool(settings.store_url) if bundles is None else bundles,
+        bundles=bundles,
         versions=versions,
     )
     room = DiskRoom()

@@ -14,7 +14,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -577,7 +577,8 @@ def verified(
         claim = asked(seen.claim) if page == OutputName.REVIEW_PAGE else _counted(seen.claim, job)
         written = (page, OutputName.PROFILE, OutputName.REJECTS)
         made = {name: seen.outputs[name] for name in written if name in seen.outputs}
-        checked = {name: path for name, path in checked.items() if name not in _FOR_VERIFIER}
+        empty = _empty_lines((name for name in names if name not in checked), job.scratch)
+        checked = empty | {name: path for name, path in checked.items() if name not in _FOR_VERIFIER}
         return replace(spent, claim=claim, outputs=checked | made, passes=passes(seen.claim))
     verdict, message = _refusal(seen)
     suspicion = seen.suspicion
@@ -585,6 +586,14 @@ def verified(
         verdict = Verdict.ENGINE_FAILED
         suspicion = suspicion or f"outputs of the engine alone were refused: {message}"
     return replace(spent, verdict=verdict, message=message, where={}, suspicion=suspicion, by_host=seen.by_host)
+
+
+def _empty_lines(names: Iterable[str], folder: Path) -> dict[str, Path]:
+    """Files of JSON lines without a line: what a box leaves empty is not collected, and verified to have no row."""
+    files = {name: folder / f"empty-{name}" for name in names if name.endswith(".jsonl") and is_data(name)}
+    for file in files.values():
+        file.touch()
+    return files
 
 
 def _second_box(

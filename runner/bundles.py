@@ -1,7 +1,8 @@
 """The outputs of a first attempt as one staged object, and what its runner still has of them in memory.
 
-Over a network each object that is staged, copied and deleted costs three requests. Small outputs are staged together;
-the runner that has just committed them writes them to `outputs/` from memory, and any other finisher from the bundle.
+Each object that is staged, copied and deleted costs three requests over a network, and several syncs of a disk. Small
+outputs are staged together; the runner that has just committed them writes them to `outputs/` from memory, and any
+other finisher from the bundle.
 """
 
 import io

@@ -29,7 +29,7 @@ def store_profile(
     key = profile_key(job)
     if staged is None:
         staged = read_document(store, staging_folder(job.job_id, job.fence) + OutputName.PROFILE)
-    if key is None or staged is None or len(staged) > MAX_DOCUMENT_BYTES // 2:
+    if key is None or staged is None or _is_too_long(staged):
         return
     for _ in range(_TRIES):
         if previous is None:
@@ -46,6 +46,19 @@ def store_profile(
             previous = None
             continue
         return
+
+
+def first_profile(job: Job, staged: bytes | None, previous: StoredProfile | None) -> dict[str, bytes]:
+    """What `store_profile` would write, by key, where the sender had no profile a moment ago; else empty."""
+    key = profile_key(job)
+    if key is None or staged is None or previous is None or previous.version is not None or _is_too_long(staged):
+        return {}
+    body = with_profile(None, job, staged)
+    return {} if body is None else {key: body}
+
+
+def _is_too_long(staged: bytes) -> bool:
+    return len(staged) > MAX_DOCUMENT_BYTES // 2
 
 
 def with_profile(stored: bytes | None, job: Job, staged: bytes) -> bytes | None:

@@ -18,7 +18,7 @@ input was restored after another version is marked `unpublished` too: latest.jso
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 
 from core.errors import AnswerDoubted, KeyRefused, ObjectMissing, PreconditionFailed, StoreUnavailable
@@ -26,20 +26,22 @@ from core.jobs import Job, JobError, State, move
 from core.keys import (
     corrected_name,
     job_folder,
+    latest_key,
+    profile_key,
     result_key,
     staging_folder,
 )
-from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
+from core.ports import Clock, JobTable, ObjectInfo, ObjectStore, PutsTogether
 from core.verdicts import Verdict
 from infra.logs import Log
 from infra.queueing import Lanes, is_current
 from infra.statuses import Statuses
 from infra.telemetry import Telemetry
 from runner.bundles import BUNDLE, MOST_BYTES, InHand, is_bundled, unpack
-from runner.documents import final_state, read_document, result_body, withdrawn_body
+from runner.documents import final_state, latest_body, read_document, result_body, withdrawn_body
 from runner.engine.contract import AUDIT_FILES, REVIEW_FILES, ContractBroken, OutputName, check_published
 from runner.latest import LatestPointers, is_latest_failure
-from runner.profiles import store_profile
+from runner.profiles import first_profile, store_profile
 from runner.remembering import remember
 
 _TRIES = 5
@@ -101,13 +103,13 @@ class Publisher:
             began = self.clock.steady()
             try:
                 current = self._withdraw(job, current) if again else current
-                contents = self._bring(job, in_hand, began)
+                contents, pointed = self._bring(job, in_hand, began)
             except ObjectMissing:
                 # Staged files are deleted after result.json is written: another finisher may be ahead.
                 if not self._is_written(job, body):
                     return self._staging_lost(job, on_written)
             else:
-                self._point_to(job, contents.get(OutputName.PROFILE), in_hand, began)
+                self._point_to(job, contents.get(OutputName.PROFILE), in_hand, began, pointed)
                 committed = in_hand is not None and self.clock.steady() - began < _FRESH_SECONDS
                 if not self._write_result(job, body, current, sure=in_hand is None or again, committed=committed):
                     self.latest.retract_if_lost(job)
@@ -115,12 +117,19 @@ class Publisher:
         self._clean_up(job, in_hand)
         return self._close(job, on_written)
 
-    def _point_to(self, job: Job, profile: bytes | None, in_hand: InHand | None, began: float) -> None:
-        """Let what follows drops point to this one: memories, `latest` and the profile of the sender's last drop."""
+    def _point_to(
+        self, job: Job, profile: bytes | None, in_hand: InHand | None, began: float, pointed: Collection[str]
+    ) -> None:
+        """Let what follows drops point to this one: memories, `latest` and the profile of the sender's last drop.
+
+        `pointed`: keys of those that do so already.
+        """
         if final_state(job) is State.SUCCEEDED:
             self._remember(job)
-            self.latest.point(job, began, fresh=in_hand is not None)
-            store_profile(self.store, job, profile, in_hand.previous if in_hand is not None else None)
+            if latest_key(job) not in pointed:
+                self.latest.point(job, began, fresh=in_hand is not None)
+            if profile_key(job) not in pointed:
+                store_profile(self.store, job, profile, in_hand.previous if in_hand is not None else None)
         elif is_latest_failure(job):
             self.latest.point(job, began)
 
@@ -211,10 +220,15 @@ class Publisher:
         check_published(names, succeeded=final_state(job) is not State.FAILED)
         self.lanes.each(lambda name: self.store.copy(staged + name, folder + name), names)
 
-    def _bring(self, job: Job, in_hand: InHand | None, began: float) -> Mapping[str, bytes]:
-        """Make the files of a job complete; returns what else was staged with them, if that is known already."""
+    def _bring(self, job: Job, in_hand: InHand | None, began: float) -> tuple[Mapping[str, bytes], Collection[str]]:
+        """Make the files of a job complete.
+
+        Returns what else was staged with them, if that is known already, and the keys of the pointers that were
+        written with them.
+        """
+        pointed: Collection[str] = ()
         if in_hand is not None and in_hand.contents is not None:
-            self._place(job, in_hand.contents, began)
+            pointed = self._place(job, in_hand.contents, began, _first_pointers(job, in_hand))
         else:
             try:
                 self._copy(job)
@@ -222,9 +236,11 @@ class Publisher:
                 contents = self._bundle(job)
                 if contents is None:
                     raise
-                self._place(job, contents, began)
-                return contents
-        return {} if in_hand is None or in_hand.profile is None else {OutputName.PROFILE: in_hand.profile}
+                self._place(job, contents, began, {})
+                return contents, ()
+        if in_hand is None or in_hand.profile is None:
+            return {}, pointed
+        return {OutputName.PROFILE: in_hand.profile}, pointed
 
     def _bundle(self, job: Job) -> Mapping[str, bytes] | None:
         """The files of a job that were staged together; None if they were not, or are deleted."""
@@ -232,19 +248,33 @@ class Publisher:
         body = read_document(self.store, key, limit=2 * MOST_BYTES) if is_bundled(job, job.files) else None
         return unpack(key, body, job.files, [OutputName.PROFILE]) if body is not None else None
 
-    def _place(self, job: Job, contents: Mapping[str, bytes], began: float) -> None:
+    def _place(
+        self, job: Job, contents: Mapping[str, bytes], began: float, pointers: Mapping[str, bytes]
+    ) -> Collection[str]:
+        """Write the files of a job, and `pointers` with them if that costs less than later; the keys of those."""
         folder = job_folder(job)
         check_published([file.name for file in job.files], succeeded=final_state(job) is not State.FAILED)
+        bodies = {folder + file.name: contents[file.name] for file in job.files}
 
-        def write(name: str) -> None:
+        def check() -> None:
             if self.clock.steady() - began > _SLOW_SECONDS and not is_current(self.table, job):
                 raise _MovedOn
-            try:
-                self.store.put(folder + name, contents[name], if_absent=True)
-            except PreconditionFailed:
-                self._write_over(job, folder + name, contents[name])
 
-        self.lanes.each(write, [file.name for file in job.files])
+        def write(key: str) -> None:
+            check()
+            try:
+                self.store.put(key, bodies[key], if_absent=True)
+            except PreconditionFailed:
+                self._write_over(job, key, bodies[key])
+
+        if not isinstance(self.store, PutsTogether):
+            self.lanes.each(write, list(bodies))
+            return ()
+        check()
+        there = self.store.put_new({**bodies, **pointers})
+        for key in there & bodies.keys():
+            self._write_over(job, key, bodies[key])
+        return pointers.keys() - there
 
     def _write_over(self, job: Job, key: str, body: bytes) -> None:
         """Replace what is there unless it is the same, or another process has moved the job on."""
@@ -264,12 +294,15 @@ class Publisher:
     def _unstage(self, job: Job, *, bundled: bool) -> None:
         """Delete the staged files. A first attempt that was committed staged exactly what the row names.
 
-        A bundle may stay for a while: several are deleted at once, and those that are left by the janitor.
+        Over a network a bundle may stay for a while: several are deleted at once, and those that are left by the
+        janitor.
         """
         if job.state is State.EXPIRED:
             return  # it was published before it expired, so nothing is staged
         staged = staging_folder(job.job_id, job.fence)
-        if bundled:
+        if bundled and isinstance(self.store, PutsTogether):
+            self.store.delete(staged + BUNDLE)
+        elif bundled:
             with self._lock:
                 self._published_at = self._published_at if self._published else self.clock.steady()
                 self._published.append(staged + BUNDLE)
@@ -377,6 +410,13 @@ class Publisher:
             return None
         count_moved(self.telemetry, failed)
         return self.finish(failed)
+
+
+def _first_pointers(job: Job, in_hand: InHand) -> dict[str, bytes]:
+    """latest.json and the sender's profile as they are where there are none yet, for a job that was just committed."""
+    if job.state is not State.PUBLISHING:
+        return {}
+    return {latest_key(job): latest_body(job), **first_profile(job, in_hand.profile, in_hand.previous)}
 
 
 def count_moved(telemetry: Telemetry, job: Job) -> None:

@@ -425,7 +425,7 @@ _LEARNT: Final = SeenMemories()
 
 def indexed(bodies: Sequence[bytes]) -> StagedMemories:
     memories = [json.loads(body) for body in bodies]
-    index = ConfirmedHeaders([entry for memory in memories for entry in memory.pop("headers", None) or ()]).indexed()
+    index = ConfirmedHeaders([entry for memory in memories for entry in memory.pop("headers", None) or ()]).to_index()
     if index is None:
         return StagedMemories(tuple(bodies), None)
     return StagedMemories(tuple(json.dumps(memory, ensure_ascii=False).encode() for memory in memories), index)

@@ -1,5 +1,6 @@
 """Settings of every test: random tests draw the same examples in every run, and none of them watches the clock."""
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,6 +15,9 @@ from tests.support.keeper import run_folder
 
 if TYPE_CHECKING:
     from tests.support.world import World
+
+# What is collected lives as long as the run; looking through it again and again took a third of the time it takes to collect.
+gc.set_threshold(20_000)
 
 _USUAL = 100  # Hypothesis's own default
 settings.register_profile(
@@ -48,6 +52,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if item.get_closest_marker("long"):
                 item.add_marker(pytest.mark.skip("takes long: ADE_TEST_FULL=1"))
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ Four steps, each trained on what the step before says about sheets that it has n
 
 1. the labels of rows (train_structure.py) and the tables that they give, row by row;
 2. places where tables end: between two lines, and at blank columns;
-3. rectangles that are tables, with and without knowing what was read row by row;
+3. rectangles that are tables: one forest that knows what was read row by row, one for edges that are nearly right,
+   and one for those of them that are exact;
 4. how much more a partition must be worth before it replaces the one that was read row by row.
 
 Half of the training sheets are made of the others: their tables, whole or in pieces, stacked or side by side.
@@ -51,13 +52,16 @@ from tests.bench.structure_scores import TABLES, box, off, score  # noqa: E402
 
 FOLDS = 5
 SEED = 1
-COMPOSED = 60  # sheets made for each fold
+COMPOSED = 24  # sheets made for each fold
 COMPOSED_WEIGHT = {"cuts": 0.2, "rectangles": 0.05}
 FEW_REGIONS = 80  # per sheet in training
 EDGE = 2  # rows or columns by which an edge may be off
-NEARLY = 0.6  # what a rectangle counts whose edges are nearly right
+NEARLY = 0.6  # what a rectangle counts whose edges are nearly right, where one forest says both
+CLOSE = 3  # rows or columns up to which exact edges are learnt from those that are not
+SEEDS = (1, 2, 3)  # of forests whose mean is taken
 CUTS = {"num_leaves": 16, "num_iterations": 70}
 RECTANGLES = {"num_leaves": 8, "num_iterations": 300}
+EXACT = {"num_leaves": 8, "num_iterations": 150}
 MARGINS = (0.2, 0.3)  # for comparison
 JOBS = 2  # processes
 PARAMETERS = {
@@ -205,7 +209,7 @@ class Recorder(Cuts):
 
     def between(self, place):
         if place not in self.places:
-            self.places[place] = row_cut(self.grid, place, self.gaps(place))
+            self.places[place] = row_cut(self.grid, place, self.gaps(place), self.repeats)
         return 0.5
 
     def beside(self, top, bottom, gap):
@@ -327,20 +331,35 @@ FAR_OFF = 8
 
 
 def rectangle_forests(sheets, cases):
-    """With and without what was read row by row."""
+    """The forests `rectangles`, `near` and `exact` of search.json."""
     rng = random.Random(SEED)
-    parts = []
+    known, near, exact = [], [], []
     for one, case in zip(sheets, cases, strict=True):
+        count = len(case.vectors)
         for rect, vector in case.vectors.items():
             away = min((off(case.boxes[rect], table) for table in one.tables), default=99)
+            unread = vector[: len(UNREAD)]
+            if away <= CLOSE:
+                exact.append((unread, float(not away), weight_of(one, "rectangles", 1)))
             far = away > FAR_OFF
             if far and rng.random() > THIN:
                 continue
-            answer = 1.0 if not away else NEARLY if away <= EDGE else 0.0
-            weight = weight_of(one, "rectangles", len(case.vectors)) / (THIN if far else 1.0)
-            parts.append((vector, answer, weight))
-    unread = [(vector[: len(UNREAD)], answer, weight) for vector, answer, weight in parts]
-    return [forest_of(train(parts, RECTANGLES)), forest_of(train(unread, RECTANGLES))]
+            weight = weight_of(one, "rectangles", count) / (THIN if far else 1.0)
+            known.append((vector, 1.0 if not away else NEARLY if away <= EDGE else 0.0, weight))
+            near.append((unread, float(away <= EDGE), weight / math.sqrt(max(1, count))))
+    return [forest_of(train(known, RECTANGLES)), mean_forest(near, RECTANGLES), mean_forest(exact, EXACT)]
+
+
+def mean_forest(parts, shape):
+    """One forest whose log odds are the mean of several that differ in their seeds."""
+    trees = [tree for seed in SEEDS for tree in forest_of(train(parts, shape | {"seed": seed})).trees]
+    return Forest([_scaled(tree, 1 / len(SEEDS)) for tree in trees])
+
+
+def _scaled(node, factor):
+    if not isinstance(node, list):
+        return round(node * factor, 5)
+    return [*node[:2], *(_scaled(one, factor) for one in node[2:])]
 
 
 def f1_of(tables, found):
@@ -359,18 +378,12 @@ def boxes(grid, rects):
 def outcome_of(one, case, forests):
     """What the search finds: its tables, how much more they are worth than those read row by row, and how much better
     they are."""
-    known, unread = forests
-
-    def chance(rect):
-        if rect in case.equal:
-            return search.NEVER
-        vector = case.vectors[rect]
-        own = known.probability(vector)
-        return (own + unread.probability(vector)) / 2 if case.designs else own
-
+    model = search.SearchModel(Forest(()), Forest(()), *forests, slope=0.0, offset=0.0)
+    worth = search.chances_of(list(case.vectors.values()), model, has_designs=case.designs)
+    chances = dict(zip(case.vectors, worth, strict=True)) | dict.fromkeys(case.equal, search.NEVER)
     most = search.REGIONS if case.designs else search.FEW_REGIONS
     divisions = dict(list(case.divisions.items())[:most])  # those of a lower limit are the first of a higher one
-    solver = search.Solver(case.whole, divisions, chance, lambda rect: case.cells.get(rect, 0))
+    solver = search.Solver(case.whole, divisions, chances, lambda rect: case.cells.get(rect, 0))
     best = solver.best()
     tables = [case.boxes[rect] for rect in best.tables]
     more = best.value - solver.value_of(case.reading).value

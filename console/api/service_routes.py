@@ -182,6 +182,7 @@ def decide_job(call: Call, job: Job, body: models.DecideBody) -> dict[str, objec
         problem = f"somebody else decided on {job.job_id} in the meantime; check it and repeat"
         raise ProblemError(HTTPStatus.CONFLICT, problem) from None
     call.context.submissions.scan([key], trace=call.span.trace)
+    call.context.facade.forget_matters()
     return {"job_id": job.job_id, "decision": key}
 
 

@@ -30,7 +30,7 @@ from infra.wiring import Stack
 from runner import audit as audit_results
 from runner.audit import AUDITED, Audit
 from runner.boxes import Isolation
-from runner.engine.contract import printable
+from runner.engine.contract import escape_controls
 from runner.sandbox.drivers import at_least
 
 OK, WARNING, WRONG = "ok", "warning", "wrong"
@@ -340,7 +340,7 @@ def check_queue(stack: Stack) -> Iterator[Check]:
     for owner, why in working.items():
         if why:
             remedy = "fix that; the runner checks every few seconds and resumes by itself; no job lost an attempt"
-            yield Check("queue", WRONG, f"{owner} takes no jobs: {printable(why)}", remedy)
+            yield Check("queue", WRONG, f"{owner} takes no jobs: {escape_controls(why)}", remedy)
     for pause in stack.table.pauses():
         name = scope_words(pause.tenant, pause.workflow)
         words = "all" if pause.tenant is None else f"tenant {pause.tenant}"

@@ -15,7 +15,7 @@ from console.job_facts import note, span
 from core.jobs import Job, State
 from core.ports import JobQuery
 from infra.wiring import Stack
-from runner.engine.contract import printable
+from runner.engine.contract import escape_controls
 
 _QUIET_SECONDS = 30.0
 _RUNNING_SECONDS = 1.0
@@ -80,7 +80,9 @@ class LiveJobs:
         for job in jobs:
             state = Text(str(job.state), style=STATE_COLOURS.get(job.state, "dim"))
             spent = span((job.ended_at or now) - (job.started_at or job.created_at))
-            texts = [Text(printable(word)) for word in (job.job_id, f"{job.tenant}/{job.subject}", spent, note(job))]
+            texts = [
+                Text(escape_controls(word)) for word in (job.job_id, f"{job.tenant}/{job.subject}", spent, note(job))
+            ]
             grid.add_row(texts[0], state, *texts[1:])
         counts = "  ".join(f"{n} {state}" for state, n in sorted(self._stack.table.counts().items()))
         inbox = f"{self._stack.settings.storage_data_dir}/bucket/inbox/<tenant>/"
@@ -98,5 +100,5 @@ class _Above(io.StringIO):
 
     def write(self, text: str) -> int:
         if text.strip():
-            self._console.print(Text(printable(text.strip()), style="yellow"))
+            self._console.print(Text(escape_controls(text.strip()), style="yellow"))
         return len(text)

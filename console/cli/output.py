@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
-from runner.engine.contract import printable
+from runner.engine.contract import escape_controls
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 STATE_COLOURS = {
@@ -47,12 +47,12 @@ class Printer:
         sys.stdout.flush()
 
     def line(self, text: str = "") -> None:
-        print(printable(text), flush=True)
+        print(escape_controls(text), flush=True)
 
     def note(self, text: str) -> None:
         """For people only, and never mixed into a result."""
         sys.stdout.flush()
-        print("\n".join(printable(part) for part in text.splitlines()), file=sys.stderr, flush=True)
+        print("\n".join(escape_controls(part) for part in text.splitlines()), file=sys.stderr, flush=True)
 
     def paint(self, text: str, *styles: str) -> str:
         codes = ";".join(_CODES[s] for s in styles if s in _CODES)
@@ -62,18 +62,18 @@ class Printer:
         return self.paint(state, STATE_COLOURS.get(state, "dim"))
 
     def heading(self, text: str) -> None:
-        print(self.paint(printable(text), "bold"), flush=True)
+        print(self.paint(escape_controls(text), "bold"), flush=True)
 
     def pairs(self, facts: Iterable[tuple[str, str]]) -> None:
         """Names and values, one pair per line; empty values are left out."""
         shown = [(name, value) for name, value in facts if value]
         width = max((len(name) for name, _ in shown), default=0)
         for name, value in shown:
-            print(f"{self.paint(name.ljust(width), 'dim')}  {self._value(name, printable(value))}", flush=True)
+            print(f"{self.paint(name.ljust(width), 'dim')}  {self._value(name, escape_controls(value))}", flush=True)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Columns aligned; on a terminal the last one is cut to its width, in a pipe nothing is."""
-        cells = [[printable(cell) for cell in row] for row in rows]
+        cells = [[escape_controls(cell) for cell in row] for row in rows]
         widths = [max([len(name), *(len(row[n]) for row in cells)]) for n, name in enumerate(columns)]
         room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         self._row(columns, widths, columns, room, heading=True)
@@ -113,7 +113,7 @@ class Progress:
 
     def show(self, text: str) -> None:
         if self._on:
-            text = _cut(printable(text), shutil.get_terminal_size().columns - 1)
+            text = _cut(escape_controls(text), shutil.get_terminal_size().columns - 1)
             sys.stderr.write("\r" + text.ljust(self._shown))
             sys.stderr.flush()
             self._shown = len(text)

@@ -5,19 +5,20 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from console.again import Act, run_again
 from core.jobs import Job
 from core.settings import Settings, unknown_variables
-from handlers.intake import Intake
 from infra.local.presence import Presence, new_owner
 from infra.logs import Log
 from infra.meters import SNAPSHOT
 from infra.telemetry import exporting
 from infra.wiring import PATIENCE_SECONDS, Stack, open_stack
-from runner.control import Control
-from runner.engine.contract import printable
+from runner.engine.contract import escape_controls
+
+if TYPE_CHECKING:
+    from console.again import Act
+    from runner.control import Control
 
 RUNNING_ROLES = ("up", "runner")
 
@@ -39,7 +40,7 @@ class OutageNote(Log):
             self._named.add(service)
             name, why = service.partition("?")[0], fields.get("why")
             note = f"ade: {name} does not answer ({why}); trying for {PATIENCE_SECONDS:.0f} s"
-            print(printable(note), file=sys.stderr, flush=True)
+            print(escape_controls(note), file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
@@ -83,12 +84,17 @@ def make_log(settings: Settings, *, stream: TextIO | None = None, level: str | N
     return log
 
 
-def make_control(stack: Stack) -> Control:
+def make_control(stack: Stack) -> "Control":
+    from runner.control import Control  # noqa: PLC0415 - a third of the start of a command that only shows something
+
     return Control(stack.store, stack.table, stack.queue, stack.clock)
 
 
-def again(stack: Stack, act: Act) -> Callable[[str], Job]:
+def again(stack: Stack, act: "Act") -> Callable[[str], Job]:
     """What runs a job again, by its id."""
+    from console.again import run_again  # noqa: PLC0415 - as above
+    from handlers.intake import Intake  # noqa: PLC0415 - as above
+
     return partial(run_again, Intake.over(stack), make_control(stack), act)
 
 

@@ -49,6 +49,14 @@ def parts_of(value: object) -> list[Mapping[str, Any]]:
     return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
+def named_parts(value: object) -> list[Mapping[str, Any]]:
+    """The fields of a list, each of which needs a name: none is left out without notice."""
+    parts = [part for part in parts_of(value) if texts(part.get("name"))]
+    if isinstance(value, list) and len(parts) < len(value):
+        raise ContractRefused(f"has {len(value)} fields, and only {len(parts)} of them have a name")
+    return parts
+
+
 def is_finite(value: object) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 

@@ -13,8 +13,8 @@ from console.contracts.foreign import (
     first,
     is_hard,
     listed,
+    named_parts,
     own_keys,
-    parts_of,
     texts,
     unwrapped,
     values_of,
@@ -68,7 +68,7 @@ def fields_of(document: Mapping[str, Any]) -> list[Spec]:
     schema = document.get("schema", document)
     key_names = schema.get("primaryKey") if isinstance(schema, Mapping) else None
     key = [key_names] if isinstance(key_names, str) else listed(key_names)
-    parts = [part for part in parts_of(_fields(document)) if texts(part.get("name"))]
+    parts = named_parts(_fields(document))
     return [_field(part, is_key=key == [part["name"]]) for part in parts]
 
 

@@ -64,8 +64,11 @@ def fields_of(document: Mapping[str, Any]) -> list[Spec]:
         raise ContractRefused("describes neither an object with properties nor a list of such objects")
     required = set(listed(schema.get("required")))
     fields = []
-    for name, part in properties.items():
-        if isinstance(part, Mapping):
+    for name, declared in properties.items():
+        part = {} if declared is True else declared  # any value
+        if part is not False:  # none
+            if not isinstance(part, Mapping):
+                raise ContractRefused(f"has a property {str(name)[:60]!r} that is no schema")
             alone = _resolved(_without_null(_resolved(part, document)), document)
             fields.append(_field(str(name), alone, required=name in required))
     return fields
@@ -125,7 +128,7 @@ def _without_null(part: Mapping[str, Any]) -> Mapping[str, Any]:
 def _type(part: Mapping[str, Any]) -> FieldType:
     type_names = part.get("type")
     names = [one for one in (type_names if isinstance(type_names, list) else [type_names]) if one not in (None, "null")]
-    if len(names) == 1 and names[0] in _TYPES:
+    if len(names) == 1 and isinstance(names[0], str) and names[0] in _TYPES:
         return _TYPES[names[0]]
     return _FORMATS.get(str(part.get("format")), FieldType.TEXT)
 

@@ -13,6 +13,7 @@ from console.contracts.foreign import (
     first,
     is_hard,
     listed,
+    named_parts,
     own_keys,
     parts_of,
     texts,
@@ -55,7 +56,7 @@ def fields_of(document: Mapping[str, Any]) -> list[Spec]:
     if len(objects) != 1:
         names = ", ".join(str(one.get("name"))[:60] for one in objects[:10]) or "none"
         raise ContractRefused(f"has {len(objects)} objects in its schema ({names}); give a contract with one")
-    parts = [one for one in parts_of(objects[0].get("properties")) if texts(one.get("name"))]
+    parts = named_parts(objects[0].get("properties"))
     keys = [part["name"] for part in parts if part.get("primaryKey") is True]
     return [_field(part, is_key=keys == [part["name"]]) for part in parts]
 

@@ -20,11 +20,14 @@ from core.manifests import Manifest
 
 _TOKEN: Final = re.compile(
     r"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/)|'(?P<text>(?:[^'\\]|''|\\.)*)'|"(?P<double>(?:[^"]|"")*)"|`(?P<back>[^`]*)`"""
+    r"""|\$(?P<tag>(?:[^\W\d]\w{0,62})?)\$(?P<dollars>.*?)\$(?P=tag)\$"""
     r"""|\[(?P<bracket>[^\]\n]{0,200})\]|(?P<number>\d+(?:\.\d+)?)|(?P<word>[^\W\d]\w*)|(?P<sign><=|>=|<>|!=|::|.)""",
     re.DOTALL,
 )
+_KIND_OF: Final = {"double": "name", "back": "name", "bracket": "name", "dollars": "text"}
 _MOST_TOKENS: Final = 200_000
 _QUOTES: Final = ("'", '"', "`")
+_DOLLARS: Final = re.compile(r"\$(?:[^\W\d]\w{0,62})?\$")  # a quote of PostgreSQL
 _CREATE: Final = re.compile(
     # Possessive: a text of blanks is not tried in every way to cut it.
     r"\A(?:\s++|--[^\n]*+\n|/\*.*?\*/|SET\b[^;]*+;|USE\b[^;]*+;|BEGIN\s*+;|DROP\b[^;]*+;)*+CREATE\b",
@@ -88,12 +91,13 @@ def _tokens(text: str) -> list[_Token]:
         if kind == "skip":
             continue
         value = match[kind]
-        if kind == "sign" and (value in _QUOTES or text.startswith("/*", match.start())):
+        is_open = value in _QUOTES or text.startswith("/*", match.start()) or _DOLLARS.match(text, match.start())
+        if kind == "sign" and is_open:
             line = text.count("\n", 0, match.start()) + 1
             raise ContractRefused(f"line {line}: a text, name or comment is never closed")
         if kind == "text":
             value = value.replace("''", "'")
-        found.append(_Token("name" if kind in ("double", "back", "bracket") else kind, value))
+        found.append(_Token(_KIND_OF.get(kind, kind), value))
         if len(found) > _MOST_TOKENS:
             raise ContractRefused(f"has over {_MOST_TOKENS} words")
     return found

@@ -22,7 +22,7 @@ from core.fields import Strict
 from core.jobs import Job
 from core.manifests import Limits, Manifest
 from core.settings import Settings
-from core.verdicts import Verdict
+from core.verdicts import FAULTS, Fault, Verdict
 from infra.parsing import read_manifest
 from runner.attempt import Boxes, describe
 from runner.boxes import BoxOrder, Killed
@@ -115,7 +115,10 @@ class Drafting:
         report = self.boxes.sandbox.run(order, killed=self.killed)
         if report.verdict is not Verdict.OK or OutputName.DRAFT not in report.outputs:
             remedy = report.where.get("remedy")
-            raise DraftFailed(f"{report.message or report.verdict}{f'; {remedy}' if remedy else ''}")
+            what = report.message or str(report.verdict)
+            if FAULTS[report.verdict] is Fault.LIMIT:
+                what, remedy = f"reading the samples {what}", "take fewer samples, or samples with fewer columns"
+            raise DraftFailed(f"{what}{f'; {remedy}' if remedy else ''}")
         document = read(report.outputs[OutputName.DRAFT].read_bytes(), DraftDocument, BUDGET)
         if isinstance(document, list):
             raise DraftFailed(f"the draft is not valid: {document[0].path} {document[0].problem}")
@@ -265,4 +268,6 @@ def _field_text(spec: Spec) -> str:
 
 
 def _inline(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    """JSON on one line; what a person would not see in it, such as a mark that turns the direction, is escaped."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)

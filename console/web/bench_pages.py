@@ -27,7 +27,7 @@ from console.benches import (
     Suggestion,
     fields_of,
 )
-from console.library import DRAFTED, LIVE, Library
+from console.library import LIVE, Library, WorkflowChanged
 from console.saving import origin_of
 from console.web import bench_cases, bench_saves, manifest_form
 from console.web.bench_access import (
@@ -155,7 +155,7 @@ async def open_workflow(call: Call) -> Answer:
 def _open(call: Call, key: str) -> Response:
     standing = standing_at(call, key)
     library = Library(call.context.stack.store)
-    version = library.load(standing, DRAFTED if library.has_draft(standing) else LIVE)
+    version = library.draft(standing) or library.load(standing, LIVE)
     cases = library.case_files(standing, most=CASE_BYTES)
     facts = BenchFacts(
         created_at=call.context.stack.clock.now(),
@@ -445,7 +445,7 @@ def _step(call: Call, tab: str, act: Callable[[Bench], Mapping[str, Any] | str])
     bench = bench_of(call)
     try:
         done = act(bench)
-    except BenchChanged as error:
+    except (BenchChanged, WorkflowChanged) as error:
         return bench_page(call, bench, RefusedChange(f"Nothing was replaced: {error}", "", 409), tab=tab)
     except ManifestInvalid as error:
         problem = error.problems[0]

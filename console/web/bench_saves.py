@@ -65,7 +65,7 @@ def facts(call: Call, bench: Bench) -> dict[str, Any]:
     if standing is not None:
         is_live = standing.is_live and standing.unfinished is None
         live = library.load(standing, LIVE) if is_live else None
-        draft = library.load(standing, DRAFTED) if library.has_draft(standing) else None
+        draft = library.draft(standing)
     return {
         "standing": standing,
         "live": live,

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from markupsafe import Markup, escape
 
-from core.ends import DAY, DELAYS, EndCounts
+from core.ends import DAY, DELAYS, EndCounts, added_up
 
 _WIDTH, _HEIGHT = 600, 120
 _LINE_WIDTH, _LINE_HEIGHT = 120, 28
@@ -42,12 +42,12 @@ class Stretch:
 def stretches(counts: Sequence[EndCounts], now: float, seconds: float, bars: int) -> list[Stretch]:
     """The counters of the last `bars` stretches, added up; the last one is still going on."""
     first = (now // seconds - bars + 1) * seconds
-    found: dict[int, EndCounts] = {}
+    found: dict[int, list[EndCounts]] = {}
     for one in counts:
         n = int((one.at - first) // seconds)
         if 0 <= n < bars:
-            found[n] = found[n] + one if n in found else one
-    return [Stretch(first + n * seconds, found.get(n)) for n in range(bars)]
+            found.setdefault(n, []).append(one)
+    return [Stretch(first + n * seconds, added_up(found[n]) if n in found else None) for n in range(bars)]
 
 
 def all_charts(bars: Sequence[Stretch], seconds: float) -> list[Chart]:

@@ -15,8 +15,8 @@ from console.web.forms import form_fields
 from console.web.pages import one_tenant
 from console.web.rendering import link, page
 
-_SHOWN = 12  # matters at once, shared by their kinds; the others are in folds
-_FOLDED = 20  # of one kind; the others are on the page of that kind
+_SHOWN = 8  # matters at once, shared by their kinds; the others are in folds
+_FOLDED = 6  # of one kind; the others are on the page of that kind
 _PAGES = {
     "failures": "/jobs?state=FAILED",
     "review": "/review",

@@ -120,26 +120,41 @@ def unshown(spec: Mapping[str, Any]) -> list[str]:
 
 
 def with_form(spec: Mapping[str, Any], form: Mapping[str, str]) -> Spec:
-    """A field with what a form says about it; keys that the form does not have stay."""
-    made = dict(spec)
-    kind = form.get("type") or str(made.get("type") or "text")
+    """Copy a field with what a form says about it; keys that the form does not have stay."""
+    changed = dict(spec)
+    _apply_keys(changed, form)
+    _apply_flags(changed, form)
+    _apply_choices(changed, form)
+    return changed
+
+
+def _apply_keys(spec: Spec, form: Mapping[str, str]) -> None:
+    """Set the keys whose posted text differs from what the form showed, or has to be read in another type."""
+    kind = form.get("type") or str(spec.get("type") or "text")
     for key in KEYS:
         posted = form.get(key.name)
-        text = None if posted is None else posted.replace("\r\n", "\n").strip()
-        if text is None or (text == key.show(made.get(key.name)).strip() and not _is_retyped(key, made, kind)):
+        if posted is None:
             continue
-        _set(made, key.name, key.read(text, kind) if text else None)
-    if "flags" in form:
-        for flag in FLAGS:
-            if (flag in form) != (made.get(flag) is True):
-                _set(made, flag, True if flag in form else None)
+        text = posted.replace("\r\n", "\n").strip()
+        if text != key.show(spec.get(key.name)).strip() or _is_retyped(key, spec, kind):
+            _set(spec, key.name, key.read(text, kind) if text else None)
+
+
+def _apply_flags(spec: Spec, form: Mapping[str, str]) -> None:
+    """Set the flags: a browser posts only those that are ticked, and `flags` if the form has any."""
+    for flag in FLAGS if "flags" in form else ():
+        if (flag in form) != (spec.get(flag) is True):
+            _set(spec, flag, True if flag in form else None)
+
+
+def _apply_choices(spec: Spec, form: Mapping[str, str]) -> None:
+    """Set what is chosen from lists; the usual choice is written only over another one."""
     for name, usual in (("type", "text"), ("severity", "error"), ("otherwise", "")):
         posted = form.get(name)
-        if posted is None or (name == "otherwise" and isinstance(made.get(name), dict) and not posted):
+        is_unshown = name == "otherwise" and isinstance(spec.get(name), dict) and not posted
+        if posted is None or is_unshown or posted == str(spec.get(name) or usual):
             continue
-        if posted != str(made.get(name) or usual):
-            _set(made, name, posted if posted and (posted != usual or name in made) else None)
-    return made
+        _set(spec, name, posted if posted and (posted != usual or name in spec) else None)
 
 
 def _is_retyped(key: FormKey, spec: Mapping[str, Any], kind: str) -> bool:

@@ -65,6 +65,7 @@ def static_files() -> dict[str, tuple[bytes, str]]:
     return found | {"console.css": (style, "text/css")}
 
 
+@cache
 def static_link(name: str) -> str:
     """Where a file is; another link once it changes, so browsers may keep it."""
     body, _ = static_files()[name]
@@ -183,6 +184,8 @@ def _macros(env: Environment, name: str) -> dict[str, object]:
 def fragment(template: str, **facts: Any) -> str:
     """A template with what senders called things. Attributes and what is edited are sent back, and stay as they are."""
     html = _environment().get_template(template).render(**facts)
+    if drawing.without_hidden(plain := html.replace("\n", "")) == plain:
+        return html
     return _TEXTS.sub(lambda found: found[1] or drawing.without_hidden(found[0]), html)
 
 

@@ -15,29 +15,30 @@ from console.web.seen_values import SeenQuestions, seen_questions
 from core.errors import AdeError
 from core.jobs import Job, State
 from core.manifests import MAX_MANIFEST_BYTES
-from core.ports import JobQuery
 from infra.parsing import read_manifest
 
 _QUESTIONS = 200  # as many as a review has
 _CANDIDATES = 20
-_WAITING = 50  # that are listed, and asked whether they ask the same
 _SURE = 0.85  # below, nothing is chosen in advance
 
 
 def review(call: Call) -> Response:
     """One job's questions, and which others wait."""
-    query = JobQuery(tenant=call.principal.tenant, states=frozenset({State.REVIEW}))
     answered = named_job(call, "answered")
-    found = call.context.facade.jobs(query, limit=_WAITING)
-    waiting = [job for job in found.jobs if answered is None or job.job_id != answered.job_id]
+    waiting = [
+        job
+        for job in call.context.facade.waiting(call.principal.tenant)
+        if answered is None or job.job_id != answered.job_id
+    ]
     asked = call.request.query_params.get("job", "")
     chosen = named_job(call, "job")
     if chosen is not None and chosen.state is not State.REVIEW:
         chosen = None
-    if chosen is None and waiting:
-        chosen = waiting[-1]  # whoever waits longest
+    if chosen is None:  # whoever waits longest
+        now = (call.context.facade.job(one.job_id) for one in waiting)
+        chosen = next((job for job in now if job is not None and job.state is State.REVIEW), None)
     asked_now = None if chosen is None else questions(call.context.facade.review(chosen))
-    others = [one for one in reversed(waiting) if chosen is None or one.job_id != chosen.job_id]
+    others = [one for one in waiting if chosen is None or one.job_id != chosen.job_id]
     return page(
         call,
         "review.html",
@@ -81,10 +82,14 @@ def alike(call: Call, asked: "list[AskedQuestion]", others: list[Job]) -> list[J
     for job in others:
         if job.review is None or job.review.questions > len(asked):
             continue
-        theirs = questions(call.context.facade.listed_review(job))
-        if theirs and {signature(one) for one in theirs} <= mine:
+        theirs = call.context.facade.asked(job, _signatures)
+        if theirs and theirs <= mine:
             found.append(job)
     return found
+
+
+def _signatures(document: Mapping[str, object] | None) -> frozenset[str]:
+    return frozenset(signature(one) for one in questions(document) or ())
 
 
 def signature(question: "AskedQuestion") -> str:

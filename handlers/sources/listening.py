@@ -5,7 +5,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from core.caches import BoundedCache
 from core.errors import AdeError
@@ -13,13 +13,15 @@ from handlers.intake import Intake
 from handlers.planning import Report, report_dict
 from handlers.sources.arrivals import Arrivals
 from handlers.sources.event_queue import Poller
-from handlers.sources.webhook import Webhook
 from infra.addresses import parse_address
 from infra.local.folder import FolderStore
 from infra.local.folder_watch import FolderWatch
 from infra.local.presence import Pulse, alive_file
 from infra.logs import Log
 from infra.wiring import Stack
+
+if TYPE_CHECKING:
+    from handlers.sources.webhook import Webhook
 
 _IDLE_SECONDS = 3600.0
 _TENANTS_AT_ONCE = 4
@@ -51,6 +53,8 @@ def event_sources(stack: Stack, log: Log, opened: contextlib.ExitStack) -> dict[
         pulse = Pulse(alive_file(stack.run_dir, "listener"))
         sources["events"] = Poller(events, _arrivals(stack, log), log, pulse=pulse.beat)
     if settings.store_url and settings.webhook_token:
+        from handlers.sources.webhook import Webhook  # noqa: PLC0415 - asyncio is slow to import
+
         sources["webhook"] = WebhookSource(
             Webhook(settings.webhook_listen, settings.webhook_token, _arrivals(stack, log), log)
         )
@@ -65,7 +69,7 @@ def _arrivals(stack: Stack, log: Log) -> Arrivals:
 class WebhookSource:
     """Runs a webhook as a source."""
 
-    def __init__(self, webhook: Webhook) -> None:
+    def __init__(self, webhook: "Webhook") -> None:
         self._webhook = webhook
         self._begun = False
 

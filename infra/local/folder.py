@@ -24,7 +24,7 @@ import signal
 import stat
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -62,6 +62,8 @@ from infra.local.disk import (
     RestoredTimes,
     make_folder,
     make_private_folder,
+    start_writing,
+    sync_file,
 )
 
 _BLOCK = 1024 * 1024
@@ -193,14 +195,8 @@ class FolderStore:
         self, key: str, body: Body, *, if_version: str | None = None, if_absent: bool = False, metadata: Metadata = None
     ) -> ObjectInfo:
         self._check_target(key)
-        temporary = self._tmp / secrets.token_hex(8)
-        with contextlib.ExitStack() as held:
-            held.callback(temporary.unlink, missing_ok=True)
-            with temporary.open("xb") as out:
-                digest = _write(out.fileno(), body)
-                set_metadata(out.fileno(), metadata or {})
-                os.fsync(out.fileno())
-                written = os.fstat(out.fileno())
+        with self._temporary(body, metadata or {}) as (temporary, digest, staged), contextlib.ExitStack() as held:
+            facts = staged
             with self._locked(key):
                 if if_absent or if_version is not None:
                     there = self.head(key)
@@ -210,9 +206,27 @@ class FolderStore:
                 folder = held.enter_context(self._renamed(temporary, key))
             self._sync_name(key, folder)
             with contextlib.suppress(FileNotFoundError):  # somebody has deleted it already
-                written = os.stat(basename(key), dir_fd=folder, follow_symlinks=False)
-        facts = FileFacts.of(written)
+                facts = FileFacts.of(os.stat(basename(key), dir_fd=folder, follow_symlinks=False))
         return _info(key, self._unread(key, facts) or digest, facts, dict(metadata or {}))
+
+    def put_new(self, bodies: Mapping[str, bytes]) -> frozenset[str]:
+        """Each file's content is on disk before any has its name; then each folder is synced once for all of them."""
+        by_folder: dict[str, list[str]] = {}
+        for key in bodies:
+            self._check_target(key)
+            by_folder.setdefault(dirname(key), []).append(key)
+        there: list[str] = []
+        with contextlib.ExitStack() as held:
+            files = {
+                key: held.enter_context(self._temporary(body, {}, at_once=False))[0] for key, body in bodies.items()
+            }
+            for path in files.values():
+                sync_file(path)
+            with self._locked(*bodies):
+                for keys in by_folder.values():
+                    there += self._linked({key: files[key] for key in keys})
+            self._sync_names(by_folder)
+        return frozenset(there)
 
     def link(self, key: str, *, seconds: int, write: bool = False, save_as: str | None = None) -> str | None:
         del key, seconds, write, save_as
@@ -423,24 +437,69 @@ class FolderStore:
                 levels.append((f"{at}{name}/", iter(self._entries(f"{at}{name}/"))))
 
     @contextlib.contextmanager
-    def _locked(self, key: str) -> Iterator[None]:
-        """One writer per key across all processes, so that compare and rename are one step."""
-        slot = hashlib.sha256(key.encode()).digest()[0]
-        fd = os.open(self._locks / f"{slot:02x}", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
+    def _locked(self, *keys: str) -> Iterator[None]:
+        """One writer per key across all processes, so that compare and rename are one step.
+
+        Keys can share a lock; those of several are taken in their order, so that nobody waits in a circle.
+        """
+        with contextlib.ExitStack() as held:
+            for slot in sorted({hashlib.sha256(key.encode()).digest()[0] for key in keys}):
+                fd = os.open(self._locks / f"{slot:02x}", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+                held.callback(os.close, fd)
+                fcntl.flock(fd, fcntl.LOCK_EX)
             yield
+
+    @contextlib.contextmanager
+    def _temporary(
+        self, body: Body, metadata: Mapping[str, str], *, at_once: bool = True
+    ) -> Iterator[tuple[Path, str, FileFacts]]:
+        """A file with that content, but without a name in the bucket: where, its digest, what it is.
+
+        It is on disk; or on its way there, and to be synced by the caller, if not `at_once`.
+        """
+        temporary = self._tmp / secrets.token_hex(8)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        try:
+            try:
+                digest = _write(fd, body)
+                set_metadata(fd, metadata)
+                (os.fsync if at_once else start_writing)(fd)
+                facts = FileFacts.of(os.fstat(fd))
+            finally:
+                os.close(fd)
+            yield temporary, digest, facts
         finally:
-            os.close(fd)
+            temporary.unlink(missing_ok=True)  # it may have been renamed
 
     @contextlib.contextmanager
     def _renamed(self, temporary: Path, key: str) -> Iterator[int]:
-        """Rename a file to its key, into a folder that may be missing or removed at this very moment; its folder."""
+        """Rename a file to its key; its folder."""
+        with self._named(key, lambda folder: os.rename(temporary, basename(key), dst_dir_fd=folder)) as folder:
+            yield folder
+
+    def _linked(self, files: Mapping[str, Path]) -> list[str]:
+        """Give files their names in one folder where there are none; the keys where there was something."""
+        there: list[str] = []
+
+        def link(folder: int) -> None:
+            there.clear()
+            for key, temporary in files.items():
+                try:
+                    os.link(temporary, basename(key), dst_dir_fd=folder, follow_symlinks=False)
+                except FileExistsError:
+                    there.append(key)
+
+        with self._named(next(iter(files)), link):
+            return there
+
+    @contextlib.contextmanager
+    def _named(self, key: str, name: Callable[[int], None]) -> Iterator[int]:
+        """Call `name` with the folder of a key, which may be missing or removed at this very moment; the folder."""
         with contextlib.ExitStack() as held:
             for _ in range(20):
                 try:
                     folder = held.enter_context(opened(self._top(key), dirname(key), FOLDER, make=True))
-                    os.rename(temporary, basename(key), dst_dir_fd=folder)
+                    name(folder)
                     break
                 except FileNotFoundError:
                     held.close()
@@ -462,13 +521,26 @@ class FolderStore:
         if key.startswith(WORK):
             return
         sync_folder(folder)
+        for new in self._new_folders(dirname(key)):
+            self._sync(dirname(new), self._top(key))
+            self._on_disk.add(new)
+
+    def _sync_names(self, folders: Collection[str]) -> None:
+        """The same for new names in several folders of the bucket, each of which is synced once."""
+        new = {found for folder in folders for found in self._new_folders(folder)}
+        for folder in {*folders, *map(dirname, new)}:
+            self._sync(folder, self.root)
+        self._on_disk |= new
+
+    def _new_folders(self, folder: str) -> list[str]:
+        """A folder and those above it whose names this process has not synced."""
         if len(self._on_disk) > _KNOWN_FOLDERS:
             self._on_disk.clear()
-        path = dirname(key)
-        while path and path not in self._on_disk:
-            self._sync(dirname(path), self._top(key))
-            self._on_disk.add(path)
-            path = dirname(path)
+        found = []
+        while folder and folder not in self._on_disk:
+            found.append(folder)
+            folder = dirname(folder)
+        return found
 
     def _sync(self, path: str, top: Path) -> None:
         """Sync a folder's listing to disk; does nothing if the folder is gone."""

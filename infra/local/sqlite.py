@@ -1,7 +1,8 @@
 """JobTable and WorkQueue on one SQLite file in WAL mode. All SQL is in the two classes' statements.
 
 Every write is one BEGIN IMMEDIATE transaction, synced to disk (synchronous = FULL): what a call acknowledged
-survives the process and the power. Several processes of one machine may share the file.
+survives the process and the power. Only that a message was taken, hidden or acknowledged may be lost with the power:
+then it is received once more. Several processes of one machine may share the file.
 """
 
 import contextlib
@@ -218,6 +219,23 @@ class Database:
 
     @contextlib.contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that is on disk when the context ends."""
+        with self._transaction() as db:
+            yield db
+
+    @contextlib.contextmanager
+    def write_unsynced(self) -> Iterator[sqlite3.Connection]:
+        """The same, but a power loss may undo it, until the next one that is synced. It is seen by all at once."""
+        db = self.read()
+        db.execute("PRAGMA synchronous = NORMAL")
+        try:
+            with self._transaction():
+                yield db
+        finally:
+            db.execute("PRAGMA synchronous = FULL")
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         db = self.read()
         try:
             db.execute("BEGIN IMMEDIATE")

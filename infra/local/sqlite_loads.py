@@ -19,6 +19,7 @@ from typing import Final
 from core.loads import (
     GUARDED_TEXT,
     JOB_COLUMN,
+    LONGEST_CELL,
     ROW_COLUMN,
     LoadBatch,
     LoadColumn,
@@ -34,8 +35,7 @@ _BUSY_SECONDS: Final = 30.0
 _ROWS_AT_ONCE: Final = 1000
 _LONGEST_NAME: Final = 500  # bytes: there is no limit, but names are for people
 _GUARDED: Final = re.compile(GUARDED_TEXT)
-_LONGEST_CELL: Final = 64 * 1024 * 1024  # characters, as many as the check of normalized.csv lets pass
-csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
+csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))
 _LEDGER: Final = (
     """CREATE TABLE IF NOT EXISTS ade_loads (
       job_id TEXT NOT NULL, name TEXT NOT NULL, line TEXT NOT NULL, stamp REAL NOT NULL, digest TEXT NOT NULL,
@@ -210,9 +210,11 @@ def _make_room(database: sqlite3.Connection, batch: LoadBatch, name: str) -> Non
                 f"{twice} keys ({', '.join(by)}) come more than once in the result; make them unique, for example with "
                 '"rows": {"dedupe": …}'
             )
+    keys = ", ".join(f"{_comparable(one)} AS {_quoted(one)}" for one in by)
     same = " AND ".join(f"t.{_quoted(one)} IS s.{_quoted(one)}" for one in by)
     rowids = (
-        f"SELECT t.rowid FROM {_quoted(name)} AS t JOIN (SELECT DISTINCT {_listed(by)} FROM ade_staged) AS s ON {same}"
+        f"SELECT t.ade_id FROM (SELECT rowid AS ade_id, {keys} FROM {_quoted(name)}) AS t"
+        f" JOIN (SELECT DISTINCT {keys} FROM ade_staged) AS s ON {same}"
     )
     present = [row[1] for row in database.execute(f"PRAGMA table_info({_quoted(name)})")]
     replaced = database.execute(f"SELECT {_listed(tuple(present))} FROM {_quoted(name)} WHERE rowid IN ({rowids})")
@@ -221,6 +223,13 @@ def _make_room(database: sqlite3.Connection, batch: LoadBatch, name: str) -> Non
         ((batch.job_id, name, json.dumps(dict(zip(present, row, strict=True)))) for row in replaced),
     )
     database.execute(f"DELETE FROM {_quoted(name)} WHERE rowid IN ({rowids})")
+
+
+def _comparable(name: str) -> str:
+    """A value as a text: 7 is the same key as a number and as a text, as in a database that types columns."""
+    column = _quoted(name)
+    whole = f"typeof({column}) = 'real' AND {column} = CAST({column} AS INTEGER)"
+    return f"CASE WHEN {whole} THEN CAST(CAST({column} AS INTEGER) AS TEXT) ELSE CAST({column} AS TEXT) END"
 
 
 def _move_over(database: sqlite3.Connection, batch: LoadBatch, name: str) -> int:

@@ -4,6 +4,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from sqlite3 import Connection, Row
 
 from core.ports import Clock, DeadLetter, Delivery, Message, QueueStats
@@ -21,9 +22,13 @@ class SqliteWorkQueue:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._db = database
         self._clock = clock
-        self._bell = database.folder / "bells" / "queue"
+        self._bell = queue_bell(database)
         self._listener: bells.Listener | None = None
         self._woken = threading.Event()
+
+    @property
+    def database(self) -> Path:
+        return self._db.path
 
     def send(self, message: Message, *, delay: float = 0.0) -> None:
         self.send_all([(message, delay)])
@@ -32,22 +37,7 @@ class SqliteWorkQueue:
         now = self._clock.now()
         with self._db.write() as db:
             for message, delay in messages:
-                db.execute(
-                    "INSERT INTO messages (job_id, tenant, priority, rank, ready, visible_at, sent_at)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job_id) DO UPDATE SET ready = excluded.ready,"
-                    " visible_at = excluded.visible_at, receipt = NULL",
-                    (
-                        message.job_id,
-                        message.tenant,
-                        message.priority,
-                        now - message.priority * PRIORITY_SECONDS,
-                        int(delay <= 0),
-                        now + delay,
-                        now,
-                    ),
-                )
-                if delay <= 0:
-                    _open_lane(db, message.tenant)
+                insert_message(db, message, delay=delay, now=now)
         bells.ring(self._bell)
 
     def receive(
@@ -68,7 +58,7 @@ class SqliteWorkQueue:
 
     def hide(self, receipt: str, seconds: float) -> bool:
         now = self._clock.now()
-        with self._db.write() as db:
+        with self._db.write_unsynced() as db:
             # Back in its lane, which invalidates the receipt.
             changed = db.execute(
                 "UPDATE messages SET visible_at = ?, receipt = CASE WHEN ? THEN NULL ELSE receipt END"
@@ -80,7 +70,7 @@ class SqliteWorkQueue:
         return changed == 1
 
     def ack(self, receipt: str) -> None:
-        with self._db.write() as db:
+        with self._db.write_unsynced() as db:
             db.execute("DELETE FROM messages WHERE receipt = ?", (receipt,))
 
     def missing(self, job_ids: Sequence[str], expected: Callable[[], int]) -> tuple[str, ...]:
@@ -148,7 +138,7 @@ class SqliteWorkQueue:
     def _claim(self, most: int, visibility: float, avoid: frozenset[str]) -> tuple[Delivery, ...]:
         now = self._clock.now()
         deliveries: list[Delivery] = []
-        with self._db.write() as db:
+        with self._db.write_unsynced() as db:
             due = db.execute("SELECT DISTINCT tenant FROM messages WHERE ready = 0 AND visible_at <= ?", (now,))
             for (tenant,) in due.fetchall():
                 _open_lane(db, tenant)
@@ -183,6 +173,31 @@ def _next(db: Connection, avoid: frozenset[str]) -> Row | None:
             return row
         db.execute("DELETE FROM lanes WHERE tenant = ?", (tenant,))
     return None
+
+
+def queue_bell(database: Database) -> Path:
+    """What to ring when there are messages."""
+    return database.folder / "bells" / "queue"
+
+
+def insert_message(db: Connection, message: Message, *, delay: float, now: float) -> None:
+    """Send a message in the caller's transaction."""
+    db.execute(
+        "INSERT INTO messages (job_id, tenant, priority, rank, ready, visible_at, sent_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job_id) DO UPDATE SET ready = excluded.ready,"
+        " visible_at = excluded.visible_at, receipt = NULL",
+        (
+            message.job_id,
+            message.tenant,
+            message.priority,
+            now - message.priority * PRIORITY_SECONDS,
+            int(delay <= 0),
+            now + delay,
+            now,
+        ),
+    )
+    if delay <= 0:
+        _open_lane(db, message.tenant)
 
 
 def _open_lane(db: Connection, tenant: str) -> None:

@@ -6,16 +6,18 @@ import random
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from sqlite3 import Connection, Row
 
 from core.chores import resting
 from core.ends import COUNTER_SECONDS, NUMBERS, SENDER_SECONDS, EndCounts, end_counts
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, Outcome, State, dump_job, first, lease_owner, load_job
-from core.ports import Caps, Clock, JobQuery, LineMark, NewerRow, Page, Pause, Refused, Resolution, Tally
+from core.ports import Caps, Clock, JobQuery, LineMark, Message, NewerRow, Page, Pause, Refused, Resolution, Tally
 from core.verdicts import FAULTS
 from infra.local import bells
 from infra.local.sqlite import Database
+from infra.local.sqlite_queue import insert_message, queue_bell
 
 _STATES = frozenset(State)
 _SET_BACK_SECONDS = 60.0
@@ -23,6 +25,7 @@ _MARKED_SECONDS = 86400.0
 _NEWEST = "ORDER BY created_at DESC, job_id DESC"
 _MOST_SCANNED = 1000  # rows that one page scans at most where no index has the answer
 _BATCH = 200
+_MOST_CHECKED = 1000  # QUEUED jobs that are checked for their messages at once
 _INDEXED = (Outcome.ERRORS, Outcome.WARNINGS)
 _KNOWN = "job_id, tenant, workflow, state, created_at"  # beside the record in every version; see NewerRow
 
@@ -35,20 +38,33 @@ class SqliteJobTable:
         self._bell = database.folder / "bells" / "jobs"
         self._listeners = threading.local()  # a ring wakes every waiting thread, so each has its own
 
+    @property
+    def database(self) -> Path:
+        return self._db.path
+
     def add(self, job: Job) -> tuple[Job, bool]:
         with self._db.write() as db:
-            row = db.execute("SELECT doc FROM jobs WHERE job_id = ?", (job.job_id,)).fetchone()
-            if row is not None:
-                return load_job(row["doc"], job.job_id), False
-            floor = db.execute("SELECT fence FROM fences WHERE tenant = ?", (job.tenant,)).fetchone()
-            job = first(job, floor["fence"] if floor else 0)
-            db.execute(
-                "INSERT INTO jobs (job_id, tenant, workflow, line, created_at, state, wake_at, resting, rev, doc)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (job.job_id, job.tenant, job.workflow, job.line, job.created_at, *self._written(job)),
-            )
-        bells.ring(self._bell)
-        return job, True
+            added, made = self._insert(db, job)
+        if made:
+            bells.ring(self._bell)
+        return added, made
+
+    def add_sent(self, job: Job, delay: float) -> tuple[Job, bool]:
+        with self._db.write() as db:
+            added, made = self._insert(db, job)
+            if made:
+                insert_message(db, Message.of(added), delay=delay, now=self._clock.now())
+        if made:
+            bells.ring(queue_bell(self._db))
+            bells.ring(self._bell)
+        return added, made
+
+    def without_message(self, cursor: str | None) -> tuple[tuple[Job, ...], str | None]:
+        at, _, job_id = (cursor or "-inf|").partition("|")
+        rows = self._db.read().execute(_WITHOUT_MESSAGE, (float(at), job_id, _MOST_CHECKED)).fetchall()
+        missing = _readable(row for row in rows if row["doc"] is not None)
+        following = f"{rows[-1]['created_at']!r}|{rows[-1]['job_id']}" if len(rows) == _MOST_CHECKED else None
+        return tuple(job for job in missing if job.enqueued_at is not None), following
 
     def get(self, job_id: str) -> Job | None:
         row = self._db.read().execute("SELECT doc FROM jobs WHERE job_id = ?", (job_id,)).fetchone()
@@ -94,11 +110,12 @@ class SqliteJobTable:
         filters, values = _filters(query)
         # Either an index has the answer in order, or a bounded number of rows is scanned.
         budget = limit if not filters else max(limit, _MOST_SCANNED)
-        entries = self._entries(query, budget + 1, cursor)
         rows: list[Row] = []
-        scanned = 0
-        while scanned < min(budget, len(entries)) and len(rows) < limit:
-            batch = entries[scanned : min(scanned + _BATCH, budget)]
+        scanned, more = 0, True
+        while more and scanned < budget and len(rows) < limit:
+            at_once = min(_BATCH if scanned else min(limit, _BATCH), budget - scanned)
+            entries = self._entries(query, at_once + 1, cursor)
+            batch, more = entries[:at_once], len(entries) > at_once
             found = {
                 row["job_id"]: row
                 for row in db.execute(
@@ -106,18 +123,19 @@ class SqliteJobTable:
                     (*(job_id for _, job_id in batch), *values),
                 )
             }
-            for _, job_id in batch:
+            for position, (at, job_id) in enumerate(batch, 1):
                 scanned += 1
+                cursor = f"{at!r}|{job_id}"
                 if job_id in found:
                     rows.append(found[job_id])
                     if len(rows) == limit:
+                        more = more or position < len(batch)
                         break
-        at, job_id = entries[scanned - 1] if 0 < scanned < len(entries) else (0.0, "")
         newer: list[NewerRow] = []
         jobs = tuple(job for job in _readable(rows, newer) if query.holds(job))
         return Page(
             jobs=jobs,
-            cursor=f"{at!r}|{job_id}" if job_id else None,
+            cursor=cursor if more else None,
             newer=tuple(row for row in newer if query.holds(row)),
         )
 
@@ -363,6 +381,19 @@ class SqliteJobTable:
             listener = self._listeners.here = bells.Listener(self._bell)
         listener.wait(seconds)
 
+    def _insert(self, db: Connection, job: Job) -> tuple[Job, bool]:
+        row = db.execute("SELECT doc FROM jobs WHERE job_id = ?", (job.job_id,)).fetchone()
+        if row is not None:
+            return load_job(row["doc"], job.job_id), False
+        floor = db.execute("SELECT fence FROM fences WHERE tenant = ?", (job.tenant,)).fetchone()
+        job = first(job, floor["fence"] if floor else 0)
+        db.execute(
+            "INSERT INTO jobs (job_id, tenant, workflow, line, created_at, state, wake_at, resting, rev, doc)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (job.job_id, job.tenant, job.workflow, job.line, job.created_at, *self._written(job)),
+        )
+        return job, True
+
     def _replace(self, db: Connection, old: Job, new: Job) -> Job | None:
         written, owner = replace(new, rev=old.rev + 1), lease_owner(old)
         changed = db.execute(
@@ -393,6 +424,12 @@ def _field(path: str) -> str:
 
 _REPLACE = f"""UPDATE jobs SET state = ?, wake_at = ?, resting = ?, rev = ?, doc = ?
   WHERE job_id = ? AND rev = ? AND (? IS NULL OR {_field("lease.owner")} = ?)"""  # noqa: S608 - from constants
+
+
+# The next QUEUED jobs, and of those that have no message the record; one snapshot.
+_WITHOUT_MESSAGE = """SELECT created_at, job_id,
+    CASE WHEN NOT EXISTS (SELECT 1 FROM messages WHERE messages.job_id = jobs.job_id) THEN doc END AS doc
+  FROM jobs WHERE state = 'QUEUED' AND (created_at, job_id) > (?, ?) ORDER BY created_at, job_id LIMIT ?"""
 
 
 _ADDED = ", ".join(f"{name} = {name} + excluded.{name}" for name in NUMBERS)

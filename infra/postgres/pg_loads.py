@@ -8,8 +8,10 @@ What an upsert or a replacement takes away is put aside as JSON under the job's 
 back. A crash anywhere leaves nothing; a second load of the same rows finds the ledger's entry and changes nothing.
 """
 
-from collections.abc import Iterator
+import csv
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,8 +21,11 @@ from psycopg import sql
 from core.loads import (
     GUARDED_TEXT,
     JOB_COLUMN,
+    LONGEST_CELL,
     ROW_COLUMN,
+    WIDER,
     LoadBatch,
+    LoadColumn,
     LoadFailed,
     LoadRefused,
     built_upon,
@@ -33,9 +38,11 @@ from core.loads import (
 _BOM: Final = b"\xef\xbb\xbf"
 _BLOCK: Final = 256 * 1024
 _CONNECT_SECONDS: Final = 10
+_LOCK_SECONDS: Final = 300  # for others who load or change the same table; then it is tried later
 _LIMIT_EXCEEDED: Final = "54"  # the class of errors about the server's own limits: trying again does not help
 _LONGEST_NAME: Final = 63  # bytes of an identifier
 _JOB_SETTING: Final = "ade.job"  # of a transaction: the job whose rows it adds
+_BLOOM_INDEXES: Final = 140_000  # the first version of a server that has them
 _STAGED: Final = sql.Identifier("ade_staged")
 # What information_schema calls the types that we make.
 _PRESENT_TYPES: Final = {"timestamp without time zone": "timestamp", "time without time zone": "time"}
@@ -45,6 +52,11 @@ CREATE TABLE IF NOT EXISTS {ledger} (
   rows bigint NOT NULL, loaded_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (job_id, name));
 CREATE TABLE IF NOT EXISTS {replaced} (job_id text NOT NULL, name text NOT NULL, row jsonb NOT NULL);
 CREATE INDEX IF NOT EXISTS ade_replaced_job ON {replaced} (job_id, name);
+"""
+# The job of the open transaction. It is the same for all rows of a COPY, so it is called immutable, which it is not:
+# that makes the server compute it once per COPY instead of once per row.
+_JOB_FUNCTION: Final = """
+CREATE OR REPLACE FUNCTION {function}() RETURNS text IMMUTABLE LANGUAGE sql AS {body}
 """
 
 
@@ -56,6 +68,7 @@ class PostgresLoads:
         self._schema = schema
         self._ledger = sql.Identifier(schema, "ade_loads")
         self._replaced = sql.Identifier(schema, "ade_replaced")
+        self._job_function = sql.Identifier(schema, "ade_job")
 
     def load(self, batch: LoadBatch, rows: Path) -> int:
         check_columns(batch, _LONGEST_NAME)
@@ -65,12 +78,13 @@ class PostgresLoads:
             if done is not None:
                 return done
             self._remove_job(cursor, batch.job_id, batch.rule.table)
-            fits = self._fit_table(cursor, batch)
+            types = self._fit_table(cursor, batch)
+            fits = all(types[column.name] == sql_type(column) for column in batch.columns)
             if batch.rule.mode == "append" and fits and not may_have_guards(rows, batch.delimiter):
                 count = self._copy_over(cursor, batch, rows)
             else:
                 self._stage(cursor, batch, rows)
-                self._make_room(cursor, batch)
+                self._make_room(cursor, batch, types)
                 count = self._move_over(cursor, batch)
             self._index(cursor, batch.rule.table)
             self._note(cursor, batch, count)
@@ -109,7 +123,9 @@ class PostgresLoads:
         """One transaction; what a server says never leaves here, because it quotes values."""
         try:
             with psycopg.connect(self._url, connect_timeout=_CONNECT_SECONDS) as connection:
-                yield connection.cursor()
+                cursor = connection.cursor()
+                cursor.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(f"{_LOCK_SECONDS}s"))
+                yield cursor
         except psycopg.OperationalError as error:  # lost connections, deadlocks, conflicts, a full disk
             if (error.sqlstate or "").startswith(_LIMIT_EXCEEDED):
                 raise LoadRefused("the database refused it: too many columns, or a row that is too large") from None
@@ -119,9 +135,14 @@ class PostgresLoads:
             raise LoadRefused(f"the database refused it ({type(error).__name__}, {code}); see its log") from None
 
     def _prepare(self, cursor: psycopg.Cursor[Any], table: str) -> None:
-        if _fetch(cursor, sql.SQL("SELECT to_regclass({})").format(f'"{self._schema}".ade_replaced'))[0] is None:
+        made = sql.SQL("SELECT to_regclass({}), to_regproc({})").format(
+            f'"{self._schema}".ade_replaced', f'"{self._schema}".ade_job'
+        )
+        if None in _fetch(cursor, made):
             self._lock(cursor, "")
             cursor.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self._schema)))
+            body = sql.Literal(f"SELECT current_setting('{_JOB_SETTING}', true)")
+            cursor.execute(sql.SQL(_JOB_FUNCTION).format(function=self._job_function, body=body))
             cursor.execute(sql.SQL(_LEDGER).format(ledger=self._ledger, replaced=self._replaced))
         self._lock(cursor, table)
 
@@ -163,23 +184,27 @@ class PostgresLoads:
 
     def _set_defaults(self, cursor: psycopg.Cursor[Any], table: str) -> None:
         cursor.execute(sql.SQL("CREATE SEQUENCE IF NOT EXISTS {} CACHE 1000").format(self._numbers(table)))
-        change = sql.SQL(
-            "ALTER TABLE {} ALTER COLUMN {} SET DEFAULT current_setting({}, true),"
-            " ALTER COLUMN {} SET DEFAULT nextval({})"
-        )
+        change = sql.SQL("ALTER TABLE {} ALTER COLUMN {} SET DEFAULT {}(), ALTER COLUMN {} SET DEFAULT nextval({})")
         numbers = sql.Literal(f'"{self._schema}"."{table}_ade_rows"')
         job, row = sql.Identifier(JOB_COLUMN), sql.Identifier(ROW_COLUMN)
-        cursor.execute(change.format(self._table(table), job, _JOB_SETTING, row, numbers))
+        cursor.execute(change.format(self._table(table), job, self._job_function, row, numbers))
 
     def _index(self, cursor: psycopg.Cursor[Any], table: str) -> None:
-        """By job, for unloading; made after the first rows, which is cheaper."""
-        index, made = sql.Identifier(f"{table}_ade_job"), sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {} ({})")
+        """By job, for unloading; made after the first rows, which is cheaper.
+
+        A Bloom filter for each range of pages: a job's rows are beside each other, and rows that are added cost little.
+        """
+        blooms = cursor.connection.info.server_version >= _BLOOM_INDEXES
+        made = sql.SQL(
+            "CREATE INDEX IF NOT EXISTS {} ON {} " + ("USING brin ({} text_bloom_ops)" if blooms else "({})")
+        )
+        index = sql.Identifier(f"{table}_ade_job")
         cursor.execute(made.format(index, self._table(table), sql.Identifier(JOB_COLUMN)))
 
-    def _fit_table(self, cursor: psycopg.Cursor[Any], batch: LoadBatch) -> bool:
+    def _fit_table(self, cursor: psycopg.Cursor[Any], batch: LoadBatch) -> dict[str, str]:
         """Make the table, add the columns it lacks, widen those that are too narrow; nothing is ever narrowed.
 
-        Whether its columns have exactly the types that come.
+        Returns the types that its columns have then.
         """
         table = self._table(batch.rule.table)
         cursor.execute(
@@ -187,6 +212,7 @@ class PostgresLoads:
                 table, sql.Identifier(JOB_COLUMN), sql.Identifier(ROW_COLUMN)
             )
         )
+        cursor.execute(sql.SQL("LOCK TABLE {} IN ROW EXCLUSIVE MODE").format(table))  # nobody changes its columns now
         cursor.execute(
             "SELECT column_name, data_type, column_default FROM information_schema.columns"
             " WHERE table_schema = %s AND table_name = %s",
@@ -196,61 +222,60 @@ class PostgresLoads:
         present = {name: _PRESENT_TYPES.get(kind, kind) for name, kind, _ in found}
         if any(name == JOB_COLUMN and default is None for name, _, default in found):
             self._set_defaults(cursor, batch.rule.table)
-        fits = True
         for column in batch.columns:
             name, incoming = _named(column.name), sql_type(column)
             if column.name not in present:
                 cursor.execute(sql.SQL("ALTER TABLE {} ADD COLUMN {} {}").format(table, name, sql.SQL(incoming)), [])
+                present[column.name] = incoming
                 continue
+            if present[column.name] not in WIDER:
+                number, kind = batch.columns.index(column) + 1, present[column.name]
+                raise LoadRefused(f"column {number} of the table was changed to {kind}, which no load can fill")
             wider = widened(present[column.name], incoming)
-            fits = fits and wider == incoming
             if wider != present[column.name]:
                 change = sql.SQL("ALTER TABLE {0} ALTER COLUMN {1} TYPE {2} USING {1}::{2}")
                 cursor.execute(change.format(table, name, sql.SQL(wider)), [])
-        return fits
+                present[column.name] = wider
+        return present
 
-    def _make_room(self, cursor: psycopg.Cursor[Any], batch: LoadBatch) -> None:
+    def _make_room(self, cursor: psycopg.Cursor[Any], batch: LoadBatch, types: Mapping[str, str]) -> None:
         """Put aside what the new rows replace: the rows with their keys, or those of their partitions."""
-        by = [_named(name) for name in batch.rule.columns]
-        if batch.rule.mode == "append" or not by:
+        columns = [column for name in batch.rule.columns for column in batch.columns if column.name == name]
+        if batch.rule.mode == "append" or not columns:
             return
-        listed = sql.SQL(", ").join(by)
+        by = [_named(column.name) for column in columns]
         if batch.rule.mode == "upsert":
-            blanks = sql.SQL(", ").join(sql.SQL("count(*) FILTER (WHERE {} IS NULL)").format(name) for name in by)
-            counted = _fetch(cursor, sql.SQL("SELECT {} FROM {}").format(blanks, _STAGED))
-            check_keys(batch, dict(zip(batch.rule.columns, counted, strict=True)))
-            twice = _fetch(
-                cursor, sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} GROUP BY {} HAVING count(*) > 1) AS t")
-                .format(_STAGED, listed),
-            )  # fmt: skip
-            if twice[0]:
-                raise LoadRefused(
-                    f"{twice[0]} keys ({', '.join(batch.rule.columns)}) come more than once in the result; make them "
-                    'unique, for example with "rows": {"dedupe": …}'
-                )
-        same = sql.SQL(" AND ").join(
-            sql.SQL("t.{0} IS NOT DISTINCT FROM s.{0}").format(name) for name in by
-        )  # fmt: skip
+            self._check_keys(cursor, batch, by)
+        # The values as they will be in the table, in the types of its columns, which may be wider ones.
+        values = sql.SQL(", ").join(
+            sql.SQL("({})::{} AS {}").format(_plain(column), sql.SQL(types[column.name]), name)
+            for column, name in zip(columns, by, strict=True)
+        )
+        same = sql.SQL(" AND ").join(sql.SQL("t.{0} IS NOT DISTINCT FROM s.{0}").format(name) for name in by)
         put_aside = sql.SQL(
-            "WITH gone AS (DELETE FROM {table} AS t USING (SELECT DISTINCT {by} FROM {staged}) AS s WHERE {same} "
+            "WITH gone AS (DELETE FROM {table} AS t USING (SELECT DISTINCT {values} FROM {staged}) AS s WHERE {same} "
             "RETURNING to_jsonb(t.*) AS row) INSERT INTO {replaced} SELECT %s, %s, row FROM gone"
-        ).format(table=self._table(batch.rule.table), by=listed, staged=_STAGED, same=same, replaced=self._replaced)
+        ).format(table=self._table(batch.rule.table), values=values, staged=_STAGED, same=same, replaced=self._replaced)
         cursor.execute(put_aside, [batch.job_id, batch.rule.table])
 
-    def _move_over(self, cursor: psycopg.Cursor[Any], batch: LoadBatch) -> int:
-        names = [_named(column.name) for column in batch.columns]
-        values = [
-            # The first test spares most texts the second one, which costs more than reading the file.
-            sql.SQL("CASE WHEN starts_with({0}, '''') AND {0} ~ {1} THEN substr({0}, 2) ELSE {0} END").format(
-                name, GUARDED_TEXT
+    def _check_keys(self, cursor: psycopg.Cursor[Any], batch: LoadBatch, by: list[sql.Identifier]) -> None:
+        """Refuse rows without a key, and keys that come twice."""
+        blanks = sql.SQL(", ").join(sql.SQL("count(*) FILTER (WHERE {} IS NULL)").format(name) for name in by)
+        counted = _fetch(cursor, sql.SQL("SELECT {} FROM {}").format(blanks, _STAGED))
+        check_keys(batch, dict(zip(batch.rule.columns, counted, strict=True)))
+        repeated = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} GROUP BY {} HAVING count(*) > 1) AS t")
+        (twice,) = _fetch(cursor, repeated.format(_STAGED, sql.SQL(", ").join(by)))
+        if twice:
+            raise LoadRefused(
+                f"{twice} keys ({', '.join(batch.rule.columns)}) come more than once in the result; make them "
+                'unique, for example with "rows": {"dedupe": …}'
             )
-            if column.type == "string"
-            else name
-            for name, column in zip(names, batch.columns, strict=True)
-        ]
+
+    def _move_over(self, cursor: psycopg.Cursor[Any], batch: LoadBatch) -> int:
         insert = sql.SQL("INSERT INTO {} ({}, {}, {}) SELECT %s, {}, {} FROM {}").format(
             self._table(batch.rule.table), sql.Identifier(JOB_COLUMN), sql.Identifier(ROW_COLUMN),
-            sql.SQL(", ").join(names), sql.Identifier(ROW_COLUMN), sql.SQL(", ").join(values), _STAGED,
+            sql.SQL(", ").join(_named(column.name) for column in batch.columns), sql.Identifier(ROW_COLUMN),
+            sql.SQL(", ").join(map(_plain, batch.columns)), _STAGED,
         )  # fmt: skip
         cursor.execute(insert, [batch.job_id])
         return cursor.rowcount
@@ -265,6 +290,12 @@ class PostgresLoads:
 
     def _remove_job(self, cursor: psycopg.Cursor[Any], job_id: str, name: str) -> int:
         """Delete a job's rows and its entry; put back what they replaced. LoadRefused if others build on them."""
+        gone = _fetch(
+            cursor, sql.SQL("DELETE FROM {} WHERE job_id = %s AND name = %s RETURNING rows").format(self._ledger),
+            job_id, name,
+        )  # fmt: skip
+        if not gone:
+            return 0
         later = _fetch(
             cursor,
             sql.SQL("SELECT job_id FROM {} WHERE name = %s AND row ->> {} = %s LIMIT 1").format(
@@ -274,12 +305,6 @@ class PostgresLoads:
         )  # fmt: skip
         if later:
             raise LoadRefused(built_upon(job_id, str(later[0])))
-        gone = _fetch(
-            cursor, sql.SQL("DELETE FROM {} WHERE job_id = %s AND name = %s RETURNING rows").format(self._ledger),
-            job_id, name,
-        )  # fmt: skip
-        if not gone:
-            return 0
         table = self._table(name)
         cursor.execute(sql.SQL("DELETE FROM {} WHERE {} = %s").format(table, sql.Identifier(JOB_COLUMN)), [job_id])
         count = cursor.rowcount
@@ -309,6 +334,8 @@ def may_have_guards(rows: Path, delimiter: str) -> bool:
 def _copy(cursor: psycopg.Cursor[Any], batch: LoadBatch, target: sql.Identifier, rows: Path) -> int:
     """Have the server read the file; returns how many rows it has."""
     names = sql.SQL(", ").join(sql.Identifier(column.name) for column in batch.columns)  # COPY has no placeholders
+    if len(batch.columns) == 1:
+        return _copy_cells(cursor, sql.SQL("COPY {} ({}) FROM STDIN").format(target, names), rows)
     copy = sql.SQL("COPY {} ({}) FROM STDIN WITH (FORMAT csv, HEADER true, DELIMITER {})").format(
         target, names, batch.delimiter
     )
@@ -318,6 +345,25 @@ def _copy(cursor: psycopg.Cursor[Any], batch: LoadBatch, target: sql.Identifier,
         while block := file.read(_BLOCK):
             stream.write(block)
     return cursor.rowcount
+
+
+def _copy_cells(cursor: psycopg.Cursor[Any], copy: sql.Composed, rows: Path) -> int:
+    """Read a file of one column, where a server takes a backslash and a dot for the end, and a blank for a text."""
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))
+    with rows.open(encoding="utf-8-sig", newline="") as file, cursor.copy(copy) as stream:
+        for cell in islice(csv.reader(file), 1, None):
+            stream.write_row([cell[0] or None])
+    return cursor.rowcount
+
+
+def _plain(column: LoadColumn) -> sql.Composable:
+    """A staged value without the apostrophe that it got in CSV."""
+    name = _named(column.name)
+    if column.type != "string":
+        return name
+    # The first test spares most texts the second one, which costs more than reading the file.
+    unguarded = "CASE WHEN starts_with({0}, '''') AND {0} ~ {1} THEN substr({0}, 2) ELSE {0} END"
+    return sql.SQL(unguarded).format(name, GUARDED_TEXT)
 
 
 def _fetch(cursor: psycopg.Cursor[Any], query: sql.Composed | sql.SQL, *values: object) -> tuple[Any, ...]:

@@ -437,7 +437,7 @@ def _listing(query: JobQuery, limit: int, cursor: str | None) -> tuple[str, dict
         values["outcome"] = str(query.outcome)
         parts = [[*_NOT_CLEAN, "outcome = %(outcome)s", *where]]
     elif query.outcome is not None:
-        parts = [["state = 'SUCCEEDED'", *where]]
+        parts = [["state = 'SUCCEEDED'", "outcome IS NULL", *where]]
     elif query.states is None:
         parts = [where]
     else:

@@ -21,7 +21,7 @@ from runner.engine.protocol import open_output
 from runner.engine.rejects.set_aside import rejected_rows
 from runner.engine.rules.load import RulePackage
 from runner.engine.surveying.ledger import OUTSIDE, SheetBooks, TableBooks
-from runner.engine.surveying.survey import SurveyedInput
+from runner.engine.surveying.surveyed_input import SurveyedInput
 from runner.engine.tables.sources import SourceTable
 from runner.engine.transforming.stream import TableStream
 from runner.engine.writing import NormalizedBook
@@ -51,6 +51,7 @@ class Artifact:
         findings: Findings,
         corrections: Corrections | None = None,
     ) -> None:
+        """Collect what a job decided; `streamed` adds what became of the rows."""
         self._order = order
         self._corrections = corrections
         self._package = package
@@ -87,7 +88,8 @@ class Artifact:
         return self._rows
 
     def shapes(self, answers: Answers) -> Json:
-        """Each table's headers and what was decided about them; a decision or `ade learn` puts them into a memory."""
+        """Return each table's headers and what was decided about them; a decision or `ade learn` puts them into a
+        memory."""
         tables: list[Json] = []
         columns_left = MAX_COLUMNS
         for source in self._sources:
@@ -100,7 +102,7 @@ class Artifact:
         return {**sender, "tables": tables[:_SHAPES], **({"answers": decided} if decided else {})}
 
     def _shapes(self, table: SourceTable, source: SurveyedInput, answers: Answers) -> Iterator[Json]:
-        """What a memory stores about a table: up to one entry about its sheet, and one about its header."""
+        """Yield what a memory stores about a table: up to one entry about its sheet, and one about its header."""
         place, rows = table.place, table.table.header_rows
         decided: Json = {"decided": True} if answers.is_touched(table) else {}
         sheet: Json = {"sheet": source.label(place.sheet), "header_rows": list(rows)}
@@ -118,7 +120,7 @@ class Artifact:
             yield {**sheet, **headers, **named, **decided}
 
     def _headless(self, table: SourceTable, source: SurveyedInput, *, named: bool) -> Json:
-        """The fields of a table that is known to have no header; empty if it is only supposed to have none.
+        """Return the fields of a table that is known to have no header; empty if it is only supposed to have none.
 
         `named`: a person has said so; the shape of an earlier drop says it too.
         """
@@ -135,7 +137,7 @@ class Artifact:
         }
 
     def _headers(self, table: SourceTable) -> Json:
-        """The headers of a table; empty if they may be something else, such as a record."""
+        """Return the headers of a table; empty if they may be something else, such as a record."""
         mapped = self._tables.get(table.id)
         is_certain = header_is_certain(table) if mapped is None else mapped.header_is_certain
         if not is_certain:
@@ -162,7 +164,7 @@ class Artifact:
         self._rows = sum(stream.rows for stream in streams)
 
     def summary(self) -> Json:
-        """The counts of the job, as artifact.json and result.json have them."""
+        """Count what the job did, as artifact.json and result.json have it."""
         mapped = {name for table in self._tables.values() for name, _ in table.read_as()}
         unmapped = sum(table.is_unused(choice) for table in self._tables.values() for choice in table.choices)
         books = [sheet_books for source in self._sources for sheet_books in source.books.values()]
@@ -184,7 +186,7 @@ class Artifact:
         }
 
     def _empty_fields(self) -> list[str]:
-        """The first declared fields that have no value in any row of any table."""
+        """Return the first declared fields that have no value in any row of any table."""
         valueless_by_table = [stream.valueless for stream in self._streams if stream.records]
         if not valueless_by_table:
             return []
@@ -212,7 +214,7 @@ class Artifact:
             file.close()
 
     def document(self, times: dict[str, float], summary: Json) -> Json:
-        """The artifact without its sheets, which are written in another form; `times`: seconds of each pass."""
+        """Make the artifact without its sheets, which are written in another form; `times`: seconds of each pass."""
         order = self._order
         return {
             "artifact_version": VERSION,
@@ -246,7 +248,7 @@ class Artifact:
         }
 
     def _input(self, source: SurveyedInput) -> Json:
-        """A primary input as artifact.json has it."""
+        """Return a primary input as artifact.json has it."""
         file = source.file
         return {
             "role": "primary",
@@ -259,7 +261,7 @@ class Artifact:
         }
 
     def _sheet(self, source: SurveyedInput, head: SheetHead) -> Json:
-        """A sheet as artifact.json has it: its tables, and every row that was read."""
+        """Return a sheet as artifact.json has it: its tables, and every row that was read."""
         books = source.books.get(head["index"])
         if books is None:
             return {
@@ -285,7 +287,7 @@ class Artifact:
         }
 
     def _table(self, books: TableBooks, source: SurveyedInput) -> Json:
-        """A table as artifact.json has it, and why it is not used if it is not."""
+        """Return a table as artifact.json has it, and why it is not used if it is not."""
         table = books.source
         skipped = self._why_skipped(books, source)
         return {
@@ -317,7 +319,7 @@ class Artifact:
         return next((stream for stream in self._streams if stream.table_id == table.id), None)
 
     def _made(self, table: SourceTable, books: TableBooks) -> Json:
-        """How many rows its columns became, and which cells outside of it are values of its fields."""
+        """Return how many rows a table's columns became, and which cells outside of it are values of its fields."""
         mapped, out = self._tables.get(table.id), Json()
         if mapped is None:
             return out
@@ -344,7 +346,8 @@ class Artifact:
         return [{"column": a1.letters(index), "why": why} for index, why in sorted(left_out)]
 
     def _mapping(self, table: MappedTable) -> list[Json]:
-        """What each column of a table became, and why; a header that may be a value or must not be shown is None."""
+        """Return what each column of a table became, and why; a header that may be a value or must not be shown is
+        None."""
         rows = table.source.table.header_rows
         stream = self._stream_of(table.source)
         dropped = {} if stream is None else stream.left_out
@@ -377,7 +380,7 @@ class Artifact:
         return columns
 
     def _transforms(self, stream: TableStream) -> list[Json]:
-        """How the values of each field of a table were converted; fields without values are left out.
+        """Return how the values of each field of a table were converted; fields without values are left out.
 
         `changed`, `total` and the like of the stream are aligned with the columns of the output.
         """
@@ -404,14 +407,14 @@ class Artifact:
         return transforms
 
     def _rule_of(self, field: Field) -> str | None:
-        """What made a field's values: a Python rule, or its source in the manifest; None: its column alone."""
+        """Name what made a field's values: a Python rule, or its source in the manifest; None: its column alone."""
         rule = self._package.transforms.get(field.name)
         if rule is not None:
             return rule.name
         return None if field.source is None else f"from:{field.source.kind}"
 
     def _validation(self) -> Json:
-        """The findings and their counts."""
+        """Return the findings and their counts."""
         findings = self._findings
         return {
             "findings": [finding.as_dict() for finding in findings.listed],
@@ -428,14 +431,14 @@ class Artifact:
         }
 
     def _split(self) -> Json:
-        """The rows in the files of each label; nothing if the output is not split."""
+        """Return the rows in the files of each label; nothing if the output is not split."""
         split = self._split_by
         if split is None or self._split_rows is None:
             return {}
         return {"split": {"field": split.field, "rows": dict(zip(split.labels, self._split_rows, strict=True))}}
 
     def _output(self) -> Json:
-        """The sheets and columns of the output."""
+        """Return the sheets and columns of the output."""
         columns = [
             {
                 "column": a1.letters(number),
@@ -459,7 +462,7 @@ class Artifact:
         }
 
     def _passes(self, times: dict[str, float]) -> list[Json]:
-        """How long each pass took, and the rows of those that write some."""
+        """Return how long each pass took, and the rows of those that write some."""
         return [
             {"pass": name, "seconds": round(times.get(name, 0.0), 6), "rows": self._rows if index > 1 else None}
             for index, name in enumerate(TIMED_PASSES)
@@ -467,7 +470,7 @@ class Artifact:
 
 
 def _left_out_rows(books: Iterable[SheetBooks]) -> dict[str, int]:
-    """The rows of all sheets that are not in the output, by kind."""
+    """Count the rows of all sheets that are not in the output, by kind."""
     left_out: dict[str, int] = {}
     for sheet in books:
         for table in sheet.tables:
@@ -479,7 +482,7 @@ def _left_out_rows(books: Iterable[SheetBooks]) -> dict[str, int]:
 
 
 def _as_json(document: Json, sheets: list[Json]) -> str:
-    """The artifact as readable JSON, with `sheets` in place of the document's own.
+    """Write the artifact as readable JSON, with `sheets` in place of the document's own.
 
     Each run of rows of a sheet is on one line, because there may be many.
     """
@@ -498,18 +501,24 @@ def _text(value: object) -> str:
 
 
 def _indented(value: object, margin: str) -> str:
-    """A value as JSON, each line one blank further in than what it is part of."""
+    """Write a value as JSON, each line one blank further in than what it is part of."""
     if isinstance(value, dict) and value:
         inner = margin + " "
-        pairs = [f"{_SCALAR(str(key))}: {_indented(item, inner)}" for key, item in value.items()]
+        pairs = [f"{_TEXT(str(key))}: {_indented(item, inner)}" for key, item in value.items()]
         return "{" + inner + ("," + inner).join(pairs) + margin + "}"
     if isinstance(value, (list, tuple)) and value:
         inner = margin + " "
         return "[" + inner + ("," + inner).join([_indented(item, inner) for item in value]) + margin + "]"
-    return _SCALAR(value)
+    if isinstance(value, str):
+        return _TEXT(value)
+    if value is None or isinstance(value, bool):
+        return _WORDS[value]
+    return repr(value) if type(value) is int else _SCALAR(value)
 
 
 _SCALAR: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_TEXT: Final = json.encoder.encode_basestring
+_WORDS: Final[Mapping[Any, str]] = {True: "true", False: "false", None: "null"}
 
 
 def _lines(values: Any) -> str:

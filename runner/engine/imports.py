@@ -69,7 +69,7 @@ class _Importer:
 
     @contextlib.contextmanager
     def own_modules(self) -> Iterator[None]:
-        """The names are the engine's while the context lasts."""
+        """Make the names the engine's own while the context lasts."""
         if self._restored:
             yield
             return

@@ -64,20 +64,15 @@ from runner.engine.rejects.set_aside import (
 )
 from runner.engine.rules.hooks import Hooks, row_scores
 from runner.engine.rules.load import RulePackage, load
-from runner.engine.surveying.survey import (
-    DeclaredNames,
-    HeadingSpellings,
-    SurveyedInput,
-    compare_shapes,
-    leave_out,
-    survey,
-)
+from runner.engine.surveying.declared_names import DeclaredNames, HeadingSpellings
+from runner.engine.surveying.survey import compare_shapes, leave_out_by_hooks, survey
+from runner.engine.surveying.surveyed_input import SurveyedInput
 from runner.engine.tables.lookups import Lookups
 from runner.engine.tables.sources import unpivot
-from runner.engine.tables.supplied import NONE, supplied
+from runner.engine.tables.supplied import NONE, plan_added_columns
 from runner.engine.transforming import conventions, scales
 from runner.engine.transforming.pipeline import Times
-from runner.engine.transforming.row_passes import RowPasses, pour, table_refs
+from runner.engine.transforming.row_passes import RowPasses, stream_input, table_refs
 from runner.engine.transforming.row_rules import check_row_count
 
 if TYPE_CHECKING:
@@ -128,7 +123,7 @@ def load_everything() -> None:
 
 
 def _guarded(action: Callable[[], FinalEvent]) -> FinalEvent:
-    """What an action returns, or the end that stands for what it raised; never raises."""
+    """Call an action, and return its event or the end that stands for what it raised; never raises."""
     try:
         return action()
     except EngineStop as stop:
@@ -179,6 +174,7 @@ class EngineJob:
     """Carries out one order; its attributes are what the passes share and add to."""
 
     def __init__(self, order: Order, channel: EventWriter) -> None:
+        """Prepare the job of an order; nothing is read yet. Events go to `channel`."""
         self.order = order
         self.channel = channel
         self.findings = Findings()
@@ -215,7 +211,7 @@ class EngineJob:
         return self._map_all(self._structure(fields, package, hooks), fields, package, hooks, listed=shown)
 
     def _run(self, package: RulePackage) -> Json:
-        """The story of a job: the five passes in their order, and every way to end before."""
+        """Run the five passes in their order, with every way to end before; returns the summary."""
         fields = self._fields(package)
         shared = {
             "params": dict(self.order.params),
@@ -277,11 +273,11 @@ class EngineJob:
         return summary
 
     def _fields(self, package: RulePackage) -> list[Field]:
-        """The declared fields, then those that only a file in columns/ defines."""
+        """Return the declared fields, then those that only a file in columns/ defines."""
         known = {f.name for f in self.options.fields}
         implied = [Field({"name": n, "type": ANY}, declared=False) for n in package.field_names if n not in known]
         fields = [*self.options.fields, *implied]
-        self.supplied = supplied(self.options, fields)
+        self.supplied = plan_added_columns(self.options, fields)
         return fields
 
     def _structure(self, fields: list[Field], package: RulePackage, hooks: Hooks) -> list[SurveyedInput]:
@@ -312,7 +308,7 @@ class EngineJob:
         if self.order.corrections:
             self.corrections.report()
         if hooks.has("after_structure"):
-            leave_out(sources, hooks, self.findings)
+            leave_out_by_hooks(sources, hooks, self.findings)
         tables = [table for source in sources for table in source.tables]
         if self.reading.named:
             skip_unnamed(tables, self.reading.named, self.findings)
@@ -326,7 +322,7 @@ class EngineJob:
         for file in self.order.corrections:
             self.corrections.read(file)
         for name in self.order.lost:
-            self.corrections.lost(name)
+            self.corrections.report_lost(name)
         for key, why in self.order.refused.items():
             self.findings.add("memory_refused", "warning", f"the memory {key} was not used: {why}", rule="memory")
 
@@ -414,7 +410,7 @@ class EngineJob:
         return True if is_known or place.sheet in self.reading.sheets else None
 
     def _asking(self, fields: list[Field], package: RulePackage) -> Asking:
-        """What asks a person, if the manifest lets it; fields with values from elsewhere need no column."""
+        """Make what asks a person, if the manifest lets it; fields with values from elsewhere need no column."""
         valued = {f.name for f in fields if f.default is not None or f.constant is not None}
         valued |= {*package.transforms, *self.supplied.fields, *(f.name for f in fields if f.is_computed)}
         return Asking(self.order, self.options, self.answers, fields, valued=valued)
@@ -426,13 +422,13 @@ class EngineJob:
         questions = asking.questions(tables, self.findings.readings) if asking.is_wanted else []
         if asking.is_wanted:
             doubts = [doubt for source in sources for doubt in source.partitions]
-            questions = [*asking.partitions(doubts), *asking.tables(self.doubts), *questions]
-        if supposed := asking.supposed(questions, tables):
+            questions = [*asking.ask_partitions(doubts), *asking.ask_tables(self.doubts), *questions]
+        if supposed := asking.suppose_likeliest(questions, tables):
             guessed = Findings()
             self._decide_each(sources, supposed, fields, guessed)
-            questions += asking.ahead(supposed, tables, guessed.readings)
+            questions += asking.ask_ahead(supposed, tables, guessed.readings)
         if self.options.on_drift == "review" and not self.order.corrections and self.last_drop.has_other_columns:
-            questions += asking.drift(self.last_drop.words)
+            questions += asking.ask_drift(self.last_drop.words)
         if questions:
             raise asking.stop(questions)
 
@@ -493,7 +489,7 @@ class EngineJob:
     def _audit(
         self, package: RulePackage, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]
     ) -> Artifact:
-        """The artifact of a job that ends before it writes rows."""
+        """Make the artifact of a job that ends before it writes rows."""
         columns, _ = lay_out(fields, [], policy="drop")
         return Artifact(
             self.order,
@@ -571,7 +567,7 @@ class EngineJob:
             known = bool(source.books)
             with source.streaming():
                 if not known:
-                    pour(source, {}, self.channel)
+                    stream_input(source, {}, self.channel)
                 source.close_books((), refs)
             for books in () if known else source.books.values():
                 books.report(self.findings)
@@ -580,7 +576,7 @@ class EngineJob:
         """Decide the conventions of each column (decimal sign, date order) before any is transformed."""
         clock = perf_counter()
         self._decide_each(sources, tables, fields, self.findings)
-        scales.report(tables, fields, self.findings)
+        scales.report_scales(tables, fields, self.findings)
         self.times.spend("mapping", clock)
 
     def _decide_each(
@@ -604,7 +600,7 @@ class EngineJob:
                 )
 
     def _row_passes(self, package: RulePackage, hooks: Hooks, columns: list[OutColumn]) -> RowPasses:
-        """The passes over the rows, with what they need to know of this job."""
+        """Make the passes over the rows, with what they need to know of this job."""
         return RowPasses(
             order=self.order,
             options=self.options,
@@ -629,7 +625,8 @@ class EngineJob:
             raise EngineStop(EndCode.INPUT_UNREADABLE, what, rule="rows", reason="too_large", remedy=remedy)
 
     def _spellings(self, fields: Iterable[Field]) -> dict[str, dict[str, Any]]:
-        """Field -> folded text -> the allowed value that memories say it means; worked out once for each field."""
+        """Map folded texts of each field to the allowed value that memories say they mean; worked out once for each
+        field."""
         for field in fields if self.learnt.values else ():
             allowed = self.lookups.column(field) if field.lookup else field.allowed
             if allowed and field.name not in self.spelled:

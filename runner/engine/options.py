@@ -32,7 +32,7 @@ class ShapedSheet(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
-        """An object of `reading.tables`: a sheet with `ranges`, with `split`, or neither for one table."""
+        """Parse an object of `reading.tables`: a sheet with `ranges`, with `split`, or neither for one table."""
         ranges = tuple(raw.get("ranges") or ())
         how = "ranges" if ranges else raw.get("split") or "one"
         return cls(raw.get("sheet") or "*", TableCut(how, ranges))
@@ -80,7 +80,7 @@ class ReadingOptions(NamedTuple):
         return (*self.tables, *dict.fromkeys(shaped_sheet.sheet for shaped_sheet in self.shaped))
 
     def for_sheet(self, input_name: str, sheet: str) -> Self:
-        """The options for one sheet: with `cut`, if `reading.tables` says how it is cut."""
+        """Return the options for one sheet: with `cut`, if `reading.tables` says how it is cut."""
         cut = next(
             (shaped_sheet.cut for shaped_sheet in self.shaped if names_sheet(shaped_sheet.sheet, input_name, sheet)),
             None,
@@ -89,7 +89,7 @@ class ReadingOptions(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
-        """The `reading` of a validated manifest; defaults for what it lacks, and for empty lists.
+        """Parse the `reading` of a validated manifest; defaults for what it lacks, and for empty lists.
 
         Its keys are our fields, but for `tables`, whose items are names of tables or objects that say how a sheet is
         cut (`ShapedSheet`), and `captions`, which asks for group captions in a column.
@@ -142,7 +142,7 @@ class MappingOptions(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
-        """The `mapping` of a validated manifest; defaults for what it lacks."""
+        """Parse the `mapping` of a validated manifest; defaults for what it lacks."""
         low, high = raw.get("unsure") or UNSURE
         threshold = raw.get("threshold")
         return cls(
@@ -169,7 +169,7 @@ class DataOptions(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
-        """What the `output` of a validated manifest says about data files; defaults for what it lacks."""
+        """Parse what the `output` of a validated manifest says about data files; defaults for what it lacks."""
         csv = raw.get("csv") or {}
         return cls(
             formats=tuple(raw.get("formats") or cls._field_defaults["formats"]),
@@ -202,7 +202,7 @@ class OutputOptions(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any], fields: Sequence[Mapping[str, Any]] = ()) -> Self:
-        """The `output` of a validated manifest, which has these fields; defaults for what it lacks."""
+        """Parse the `output` of a validated manifest, which has these fields; defaults for what it lacks."""
         return cls(
             split=_split(raw, fields),
             blanks_errors=raw.get("on_type_error") == "null",
@@ -216,7 +216,7 @@ class OutputOptions(NamedTuple):
 
 
 def _split(raw: Mapping[str, Any], fields: Sequence[Mapping[str, Any]]) -> SplitBy | None:
-    """Into which files the manifest's `output` splits the rows."""
+    """Parse into which files the manifest's `output` splits the rows; None if it does not."""
     name = raw.get("split_by")
     if not name:
         return None
@@ -260,7 +260,7 @@ class DeclaredRule(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
-        """One of the `rules` of a validated manifest."""
+        """Parse one of the `rules` of a validated manifest."""
         when, then, summed, rows = raw.get("when"), raw.get("then"), raw.get("sum"), raw.get("rows")
         return cls(
             name=raw["name"],
@@ -298,7 +298,8 @@ class RowsOptions(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any], fields: Sequence[Mapping[str, Any]]) -> Self:
-        """The `rows` of a validated manifest; a sort name with a minus is descending unless a field has that name."""
+        """Parse the `rows` of a validated manifest; a sort name with a minus is descending unless a field has that
+        name."""
         names = {field["name"] for field in fields}
         dedupe = raw.get("dedupe")
         return cls(
@@ -339,7 +340,7 @@ class JobOptions(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
-        """All options of a validated manifest that a job uses."""
+        """Parse all options of a validated manifest that a job uses."""
         min_rows = raw.get("min_rows")
         fields = tuple(map(Field, raw.get("fields") or ()))
         unpivot = (raw.get("rows") or {}).get("unpivot")
@@ -376,7 +377,7 @@ class VerifiedOptions(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
-        """What the verification of outputs has to know of a validated manifest."""
+        """Parse what the verification of outputs has to know of a validated manifest."""
         fields: Sequence[Mapping[str, Any]] = raw.get("fields") or ()
         formats = {field.get("number_format") for field in fields}
         review = MappingOptions.parse(raw.get("mapping") or {}).review
@@ -400,7 +401,7 @@ def shows_values(raw: Mapping[str, Any]) -> bool:
 
 
 def _reading(raw: Mapping[str, Any], fields: Sequence[Field]) -> ReadingOptions:
-    """The reading options of a manifest, with captions if one of its fields takes them."""
+    """Parse the reading options of a manifest, with captions if one of its fields takes them."""
     reading = ReadingOptions.parse(raw.get("reading") or {})
     asks_for_captions = any(f.source is not None and f.source.kind == "caption" for f in fields)
     return reading.with_captions() if asks_for_captions else reading

@@ -44,7 +44,7 @@ class EngineStop(Exception):
 
 
 def place_of(error: Exception) -> Where:
-    """The exception's type and its frames in the engine, innermost last; names and lines, never values."""
+    """Return the exception's type and its frames in the engine, innermost last; names and lines, never values."""
     places: list[tuple[str, int]] = []
     trace = error.__traceback__
     while trace is not None:

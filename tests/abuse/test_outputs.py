@@ -124,7 +124,7 @@ def test_forged_outputs_are_the_configs_fault_and_cost_the_runner_nothing(sandbo
 REJECTED = """
 import json, os
 from runner.engine.rejects import set_aside as rejects
-honest = rejects.RejectsDescription._line
+honest = rejects.RejectsDescription._write_line
 def on_job_start(**_):
     return None
 def lied(self, line):
@@ -134,7 +134,7 @@ def lied(self, line):
             self._file.write(one)
         else:
             honest(self, one)
-rejects.RejectsDescription._line = lied
+rejects.RejectsDescription._write_line = lied
 def of(line, **more):
     return {**line, **more} if line.get("kind") == "row" else line
 def cell(line, value):

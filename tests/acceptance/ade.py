@@ -19,8 +19,8 @@ from typing import Any, Self
 from unittest.mock import patch
 
 from console.cli.main import main
+from tests.support.forks import ADE, short_ade
 
-ADE = Path(sys.executable).with_name("ade")
 MEMBERS = {
     "manifest": 1,
     "name": "members",
@@ -65,7 +65,7 @@ class Ade:
 
     def environment(self, **more: str) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("ADE_")}
-        path = f"{ADE.parent}:{kept.get('PATH', '')}"
+        path = f"{short_ade().parent}:{ADE.parent}:{kept.get('PATH', '')}"
         return {**kept, "PATH": path, "ADE_STORAGE_DATA_DIR": str(self.data), **self.env, **more}
 
     def __call__(self, *words: object, expect: int | None = 0, stdin: str = "", **env: str) -> Done:
@@ -78,7 +78,7 @@ class Ade:
 
     def _spawned(self, words: list[str], stdin: str, env: dict[str, str]) -> Done:
         done = subprocess.run(
-            [str(ADE), *words],
+            [str(short_ade()), *words],
             env=env,
             cwd=self.home,
             input=stdin,

@@ -79,15 +79,18 @@ def check_rows(stack: Stack) -> dict[str, bytes]:
 def check_restored(settings: Settings) -> None:
     """Work on a restored folder to the end: every drop has one result, and none that was there was made again."""
     with open_stack(settings) as stack:
-        drops = sum(key.endswith("/m.csv") for key in stack.store.keys(INBOX))
+        files = [key for key in stack.store.keys(INBOX) if key.endswith("/m.csv")]
+        for file in files:  # the sender finishes a drop that the copy has the first half of
+            if stack.store.head(key := file.replace("m.csv", "manifest.json")) is None:
+                stack.store.put(key, json.dumps(MANIFEST).encode())
         published = check_rows(stack)
         before = {job.job_id: job.fence for job in jobs(stack) if job.state is State.SUCCEEDED}
     env = environment(settings.storage_data_dir)
     for words in (("sweep",), ("run", "--drain"), *([("janitor", "run-once")] if FULL else [])):
         Ade(settings.storage_data_dir.parent, env, within=True)(*words)
     with open_stack(settings) as stack:
-        if drops:
-            check_outcome(stack, drops)
+        if files:
+            check_outcome(stack, len(files))
         for key, body in published.items():
             assert stack.store.read(key, limit=1 << 20) == body, f"{key} was published twice"
         after = {job.job_id: job.fence for job in jobs(stack)}

@@ -74,8 +74,9 @@ def test_a_sweep_gives_a_result_per_combination(ade):
 def test_file_names_do_not_have_to_match_at_the_desk(ade):
     ade.write("old copy.csv", CSV)
     ade.write("manifest.json", {**MEMBERS, "inputs": {"primary": ["members-*.xlsx"]}})
-    tried(ade, "old copy.csv")
+    said = tried(ade, "old copy.csv").out
     assert result(ade)["status"] == "SUCCEEDED"
+    assert "A drop of old copy.csv would not be selected: inputs.primary is members-*.xlsx." in said
 
 
 RULE = "def on_job_start(*, log):\n    print('the rule ran')\n"

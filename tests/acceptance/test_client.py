@@ -102,10 +102,7 @@ def test_rows_come_back_with_exact_types_from_every_format(client: Client, membe
     assert result.read("normalized.parquet").startswith(b"PAR1")
 
 
-@pytest.mark.parametrize("over", ["folder", "api"])
-def test_the_parts_of_a_split_come_with_their_value_and_rows(embedded: tuple[Ade, str], members: Path, over: str):
-    ade, address = embedded
-    client = connect(address if over == "api" else ade.bucket)
+def test_the_parts_of_a_split_come_with_their_value_and_rows(client: Client, members: Path):
     fields = [
         {**field, "allowed": ["M1", "M3"]} if field["name"] == "member_id" else field for field in MANIFEST["fields"]
     ]

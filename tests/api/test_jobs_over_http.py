@@ -225,6 +225,8 @@ class TestFetching:
             ("normalized.csv", "text/csv; charset=utf-8"),
             ("normalized.jsonl", "application/x-ndjson"),
             ("normalized.parquet", "application/vnd.apache.parquet"),
+            ("normalized-north.csv", "text/csv; charset=utf-8"),
+            ("normalized-_other.parquet", "application/vnd.apache.parquet"),
             ("schema.json", "application/json"),
         ],
     )

@@ -50,6 +50,13 @@ def test_nothing_is_preset_that_is_unsure(rig: ApiRig, sure: object, preset: int
     assert len(re.findall(r'<input type="radio"[^>]* checked', page)) == preset
 
 
+def test_the_page_opens_the_oldest_however_many_wait(rig: ApiRig):
+    for n in range(120):
+        rig.job(f"r{n:03d}", state=State.REVIEW, review=Review(questions=1, on_expiry="fail"), created_at=float(n))
+    page = rig.client.get("/review", headers=HTML).text
+    assert re.findall(r'<a href="/jobs/(acme-[^"]*)', page)[0].startswith("acme-members-r000")
+
+
 def test_files_that_ask_the_same_are_listed_and_answered_together(rig: ApiRig):
     first = waiting(rig, "a", asked())
     same = waiting(rig, "b", asked(7, column="D"), tenant="north")

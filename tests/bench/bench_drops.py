@@ -112,17 +112,20 @@ def ade_up(folder: Path, rules: dict[str, str] | None = None, **settings: str) -
         subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=said, text=True) as process,
     ):
         assert process.stdout is not None
+        # Who does not read a full pipe stops the one that writes.
+        reader = threading.Thread(target=deque, args=(process.stdout, 0), daemon=True)
         try:
             for line in process.stdout:
                 if '"up"' in line:
                     break
             else:
                 raise SystemExit(f"ade up did not start: {(folder / 'said').read_text()[-2000:]}")
-            # Who does not read a full pipe stops the one that writes.
-            threading.Thread(target=deque, args=(process.stdout, 0), daemon=True).start()
+            reader.start()
             yield AdeUp(folder, process, rules or {})
         finally:
             process.terminate()
+            if reader.ident is not None:
+                reader.join()  # to the end of the pipe, which is closed after it
 
 
 class Workers:

@@ -1,7 +1,7 @@
 """CPU of a load into PostgreSQL, compared with psycopg's COPY of the same file: `python -m tests.bench.bench_loads`.
 
-Ours does more: it stages the rows in a temporary table, takes apostrophes away, numbers the rows and notes them in a
-ledger, in one transaction. Both take turns, three rounds each; the least CPU counts.
+Ours does more: it looks for apostrophes and NULs, numbers the rows, indexes them by job and notes them in a ledger, in
+one transaction. Both take turns, three rounds each; the least CPU counts.
 """
 
 import argparse

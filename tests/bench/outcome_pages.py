@@ -1,7 +1,7 @@
-"""What a page of results by outcome costs among few and many jobs: `python -m tests.bench.outcome_pages`.
+"""The CPU that a page of results by outcome takes among few and many jobs: `python -m tests.bench.outcome_pages`.
 
-Fills SQLite and PostgreSQL with so many jobs, a tenth of them with errors, and reads pages of twenty in turns. Of
-DynamoDB no emulator tells the cost: tests/contract/test_outcomes_are_indexed.py counts the items that it evaluates.
+Fills SQLite and PostgreSQL with so many jobs, a tenth of them with errors, and reads pages of twenty in turns; the
+server's CPU counts too. Of DynamoDB no emulator tells the cost: tests/contract/test_outcomes_are_indexed.py counts the items that it evaluates.
 """
 
 import argparse
@@ -23,12 +23,13 @@ from infra.local.sqlite import Database
 from infra.local.sqlite_table import SqliteJobTable
 from infra.postgres.connections import parse_database
 from infra.postgres.schema import init_database
+from tests.bench.bench_loads import server_cpu
 from tests.contract.embedded import job_wake_at
 from tests.contract.jobs import NOW, a_job
 from tests.contract.postgres_adapters import postgres_table
-from tests.support.postgres_server import cluster
+from tests.support.postgres_server import Cluster, cluster
 
-PAGES, LIMIT = 200, 20
+TURNS, PAGES, LIMIT = 6, 200, 20
 QUERIES = {
     "errors": JobQuery(outcome=Outcome.ERRORS),
     "errors of a tenant": JobQuery(outcome=Outcome.ERRORS, tenant="t7"),
@@ -81,12 +82,12 @@ def in_postgres(url: str, jobs: int) -> Iterator[JobTable]:
         yield table
 
 
-def spent(table: JobTable, query: JobQuery) -> float:
-    began = time.perf_counter()
-    page = table.page(query, limit=LIMIT)
-    took = time.perf_counter() - began
-    assert len(page.jobs) == LIMIT, "every page is full"
-    return took
+def spent(table: JobTable, query: JobQuery, database: Cluster | None) -> float:
+    """CPU milliseconds of a page, ours and the server's."""
+    began = time.process_time() + (server_cpu(database) if database else 0)
+    for _ in range(PAGES):
+        assert len(table.page(query, limit=LIMIT).jobs) == LIMIT, "every page is full"
+    return 1000 * (time.process_time() + (server_cpu(database) if database else 0) - began) / PAGES
 
 
 def main() -> None:
@@ -95,20 +96,19 @@ def main() -> None:
     few, many = parser.parse_args().jobs
     with ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
-        tables: dict[tuple[str, int], JobTable] = {}
+        tables: dict[tuple[str, int], tuple[JobTable, Cluster | None]] = {}
         for jobs in (few, many):
-            tables["SQLite", jobs] = opened.enter_context(in_sqlite(folder / f"{jobs}.sqlite", jobs))
-            database = opened.enter_context(cluster())
-            tables["PostgreSQL", jobs] = opened.enter_context(in_postgres(database.url, jobs))
-        print(
-            f"pages of {LIMIT} among {few:,} and {many:,} jobs, {PAGES} each in turns; milliseconds, least and median"
-        )
+            tables["SQLite", jobs] = opened.enter_context(in_sqlite(folder / f"{jobs}.sqlite", jobs)), None
+            server = opened.enter_context(cluster())
+            tables["PostgreSQL", jobs] = opened.enter_context(in_postgres(server.url, jobs)), server
+        print(f"pages of {LIMIT} among {few:,} and {many:,} jobs, {TURNS} turns of {PAGES}; CPU milliseconds of a page")
         for kind in ("SQLite", "PostgreSQL"):
             for name, query in QUERIES.items():
                 times: dict[int, list[float]] = {few: [], many: []}
-                for _ in range(PAGES):
+                for _ in range(TURNS):
                     for jobs, taken in times.items():
-                        taken.append(1000 * spent(tables[kind, jobs], query))
+                        table, database = tables[kind, jobs]
+                        taken.append(spent(table, query, database))
                 least = {jobs: min(taken) for jobs, taken in times.items()}
                 middle = {jobs: median(taken) for jobs, taken in times.items()}
                 print(

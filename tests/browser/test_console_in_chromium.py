@@ -212,21 +212,26 @@ def test_every_page_is_light_fits_and_has_no_serious_barrier(visit, console, mod
     asks = console.drop(
         "asks.csv", CSV.replace("E-Mail", "Mqz"), tenant="shown", mapping={"review": "always"}, name="a"
     )
+    own = console.drop("own.csv", tenant="initech", output={"rejects": True})
     console.await_state(done, "SUCCEEDED")
+    console.await_state(own, "SUCCEEDED")
     console.await_state(asks, "REVIEW")
     sizes = {"phone": {"width": 390, "height": 844}}
-    page = visit(
-        "/",
-        color_scheme="dark" if mode == "dark" else "light",
-        viewport=sizes.get(mode, {"width": 1280, "height": 900}),
-    )
+    looks = {
+        "color_scheme": "dark" if mode == "dark" else "light",
+        "viewport": sizes.get(mode, {"width": 1280, "height": 900}),
+    }
+    page = visit("/", **looks)
     SHOTS.mkdir(parents=True, exist_ok=True)
     paths = {
         "overview": "/", "jobs": "/jobs", "job": f"/jobs/{done}", "review": f"/review?job={asks}",
         "senders": "/senders", "sender": "/sender?tenant=shown&workflow=members", "drop": "/drop", "login": "/login", "missing": "/jobs/no-such-job",
-        "report": f"/jobs/{done}/output?name=report.html&inline=true",
+        "report": f"/jobs/{done}/output?name=report.html&inline=true", "workbench": "/bench", "link": "/u/ade_0_wrong",
+        "own": "/", "own job": f"/jobs/{own}", "own fix": f"/jobs/{own}/fix",
     }  # fmt: skip
     for name, path in paths.items():
+        if name == "own":
+            page = visit("/", **looks, scope="sender", tenant="initech")
         page.goto(path)
         expect(page.locator("h1").first).to_be_visible()
         page.screenshot(path=SHOTS / f"{name}-{mode}.png", full_page=True)
@@ -278,3 +283,31 @@ def test_values_are_shown_on_request_to_those_who_may_see_them(visit, console):
     expect(page.locator("td.m-error").first).to_be_visible()
     other = visit(f"/jobs/{job_id}")
     expect(other.get_by_role("link", name="Show the values")).to_have_count(0)
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
+def test_a_sender_drops_a_file_and_learns_what_to_fix(visit, console, tmp_path, scripts):
+    """The sender's path: no manifest, a verdict in their words, and what to do next."""
+    name = f"served-{'with' if scripts else 'without'}"
+    place = console.ade.bucket / "configs" / "globex" / name
+    place.mkdir(parents=True)
+    served = MANIFEST | {"name": name, "subscribe": [f"{name}/**/*.csv"], "output": {"rejects": True}}
+    served.pop("inputs")
+    (place / "manifest.json").write_text(json.dumps(served))
+    file = tmp_path / "roster.csv"
+    file.write_text(CSV)
+    page = visit("/", scope="sender", tenant="globex", java_script_enabled=scripts, locale="en")
+    page.set_input_files("#files", file)
+    page.get_by_label("Folder").fill(f"{name}/north")
+    page.get_by_role("button", name="Drop").click()
+    page.wait_for_url("**/jobs/globex-*")
+    assert console.await_state(page.url.rpartition("/")[2], "SUCCEEDED") == "SUCCEEDED"
+    page.goto("/")
+    row = page.locator("table.list tr", has_text=f"{name}/north")
+    expect(row).to_contain_text("Rows with errors")
+    expect(row.get_by_role("link", name="Download rejects.xlsx")).to_be_visible()
+    row.get_by_role("link", name="Fix in the browser").click()
+    if scripts:
+        expect(page.locator(".fix-grid td.wrong").first).to_be_visible()
+    else:
+        expect(page.get_by_role("link", name="download rejects.xlsx")).to_be_visible()

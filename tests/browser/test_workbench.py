@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -111,3 +112,48 @@ def test_without_scripts_the_manifest_is_edited_by_forms(visit, console):
     expect(page.locator("main")).to_contain_text(re.compile("saved as a draft"))
     draft = json.loads((place.parent / ".draft" / "manifest.json").read_text())
     assert draft["fields"] == [{"name": "id"}, {"name": "age", "type": "integer", "min": 18, "unique": True}]
+
+
+@pytest.mark.long
+def test_an_author_replays_real_jobs_with_a_draft_and_makes_it_live(visit, console):
+    """What the draft changes is seen on the files that came, before it is live: with scripts to start, without to end."""
+    place = console.ade.bucket / "configs" / "acme" / "pay"
+    place.mkdir(parents=True)
+    fields = [{"name": "id"}, {"name": "pay", "type": "money"}]
+    manifest = {"manifest": 1, "name": "pay", "subscribe": ["pay/*.csv"], "fields": fields}
+    (place / "manifest.json").write_text(json.dumps(manifest))
+    inbox = console.ade.bucket / "inbox" / "acme" / "pay"
+    inbox.mkdir(parents=True)
+    (inbox / "may.csv").write_text("Id,Pay\nA1,5\nA2,900\n")
+    (inbox / "june.csv").write_text("Id,Pay\nA1,5\nA2,6\n")
+    for _ in range(600):
+        jobs = console.call("GET", "/jobs", params={"tenant": "acme", "workflow": "pay", "state": "SUCCEEDED"}).json()
+        if len(jobs["jobs"]) == 2:
+            break
+        time.sleep(0.2)
+    kept = {key: key.read_bytes() for key in console.ade.bucket.rglob("outputs/acme/pay/*/pay/*/normalized.xlsx")}
+    assert len(kept) == 2
+
+    page = visit("/bench", scope="author", tenant="acme")
+    page.set_default_timeout(PATIENT)
+    page.get_by_role("button", name="Open pay").click()
+    page.locator("table.fields a", has_text="pay").click()
+    page.locator("#field [name=max]").fill("100")
+    page.get_by_role("button", name="Save the field").click()
+    page.locator("nav.tabs").get_by_role("link", name="Save").click()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status").first).to_contain_text("saved as a draft")
+    page.get_by_role("button", name="Replay", exact=True).click()
+    expect(page.locator("#replay-state")).to_contain_text("2 jobs: 1 the same, 1 differ", timeout=PATIENT)
+    expect(page.get_by_role("region", name="what differs")).to_contain_text("pay/may.csv")
+    shot(page, "replay")
+    assert serious(page) == []
+    assert {key: key.read_bytes() for key in kept} == kept
+
+    bench = page.url.partition("/replay")[0]
+    plain = visit(f"{bench}?tab=save", scope="author", tenant="acme", java_script_enabled=False)
+    plain.get_by_role("button", name="Make the draft live").click()
+    expect(plain.locator("main")).to_contain_text("pay is live")
+    plain.get_by_role("button", name="Go back to this").click()
+    expect(plain.locator("main")).to_contain_text("pay is live")
+    assert "max" not in (place / "manifest.json").read_text()

@@ -5,6 +5,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import KeyRefused, ObjectMissing, ObjectRefused
+from core.ports import ObjectInfo
 from infra.local import disk, folder
 from infra.local.folder import FolderStore
 from infra.local.sqlite import Database
@@ -347,3 +349,49 @@ def test_deleting_a_senders_file_leaves_the_senders_folder(store: FolderStore):
     store.put("inbox/acme/2026/x.csv", b"x")
     store.delete("inbox/acme/2026/x.csv")
     assert (store.root / "inbox/acme/2026").is_dir()
+
+
+class TestPuttingTogether:
+    def test_writes_where_there_is_nothing_and_names_the_rest(self, store: FolderStore):
+        store.put("outputs/acme/j/b.json", b"another's")
+        new = {"outputs/acme/j/a.json": b"a", "outputs/acme/j/b.json": b"b", "outputs/acme/latest.json": b"c"}
+        assert store.put_new(new) == {"outputs/acme/j/b.json"}
+        found = {key: store.read(key, limit=LIMIT) for key in store.keys("outputs/")}
+        assert found == new | {"outputs/acme/j/b.json": b"another's"}
+
+    def test_a_conditional_put_of_the_same_moment_is_one_step(
+        self, store: FolderStore, monkeypatch: pytest.MonkeyPatch
+    ):
+        """Another process has looked whether there is anything, and is about to write."""
+        key, there = "outputs/acme/latest.json", list[frozenset[str]]()
+        together = threading.Thread(target=lambda: there.append(store.put_new({key: b"another's"})))
+        head = store.head
+
+        def slow(asked: str) -> ObjectInfo | None:
+            found = head(asked)
+            together.start()
+            together.join(0.3)  # it may end only after this put
+            return found
+
+        monkeypatch.setattr(store, "head", slow)
+        store.put(key, b"first", if_absent=True)
+        together.join()
+        assert there == [frozenset({key})]
+        assert store.read(key, limit=LIMIT) == b"first"
+
+    def test_a_folder_in_the_place_of_an_object_is_told_of(self, store: FolderStore):
+        store.put("outputs/acme/j/a/b.json", b"x")
+        assert store.put_new({"outputs/acme/j/a": b"a"}) == {"outputs/acme/j/a"}
+
+    def test_a_key_that_is_refused_leaves_nothing(self, store: FolderStore, tmp_path: Path):
+        with pytest.raises(KeyRefused):
+            store.put_new({"outputs/acme/a": b"a", f"outputs/acme/{'x' * 300}": b"b"})
+        assert list(store.keys("outputs/")) == []
+        assert list((tmp_path / "data" / "tmp").iterdir()) == []
+
+    def test_no_link_is_followed(self, store: FolderStore, tmp_path: Path):
+        (tmp_path / "elsewhere").mkdir()
+        (store.root / "outputs" / "acme").symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(KeyRefused):
+            store.put_new({"outputs/acme/a": b"a"})
+        assert list((tmp_path / "elsewhere").iterdir()) == []

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -259,9 +260,11 @@ def test_no_two_tenants_share_a_schema():
 
 
 def test_apostrophes_before_formulas_are_taken_away_again(rig, tables, tmp_path):
-    text = "id,n\r\n'=1+1,1\r\n''@x,2\r\n'quoted',3\r\n+49 30,4\r\n"
+    text = "id,n\r\n'\uff1dw,9\r\n'=1+1,1\r\n''@x,2\r\n'quoted',3\r\n+49 30,4\r\n"
     tables.load(*batch("j1", text, tmp_path))
-    assert sorted(i for i, _ in rig.rows("members", "id", "n")) == sorted(["=1+1", "'@x", "'quoted'", "+49 30"])
+    assert sorted(i for i, _ in rig.rows("members", "id", "n")) == sorted(
+        ["\uff1dw", "=1+1", "'@x", "'quoted'", "+49 30"]
+    )
 
 
 @pytest.mark.parametrize("block", [b"a,'=1\r\n", b"'=1,a\r\n", b'a,"\'=1"\r\n', b"x" * (256 * 1024 - 1) + b",'=1"])
@@ -299,6 +302,40 @@ def test_columns_may_have_any_name(rig, tables, tmp_path, name):
 def test_names_that_a_database_would_confuse_are_refused(tables, tmp_path, fields):
     with pytest.raises(LoadRefused):
         tables.load(*batch("j1", "x\r\n", tmp_path, fields=[{"name": name, "type": "string"} for name in fields]))
+
+
+TEXT, WHOLE = [{"name": "id", "type": "string"}], [{"name": "id", "type": "integer"}]
+
+
+@pytest.mark.parametrize(
+    ("fields", "text", "cells"),
+    [
+        (TEXT, 'id\r\nx\r\n\\.\r\n""\r\n\'=y\r\n', ["x", "\\.", None, "=y"]),
+        (WHOLE, 'id\r\n7\r\n""\r\n9\r\n', [7, None, 9]),
+    ],
+)
+def test_every_row_of_a_single_column_arrives(rig, tables, tmp_path, fields, text, cells):
+    assert tables.load(*batch("j1", text, tmp_path, fields=fields)) == len(cells)
+    assert [cell for _, cell in rig.rows("members", "_ade_row", "id")] == cells
+
+
+def test_a_key_that_csv_guards_is_the_same_key_again(rig, tables, tmp_path):
+    for n in (1, 2):
+        text = f"id,n\r\n'=A,{n}\r\nb,{n}\r\n"
+        tables.load(*batch(f"j{n}", text, tmp_path, stamp=n, mode="upsert", columns=("id",)))
+    assert sorted(rig.rows("members", "id", "n")) == [("=A", 2), ("b", 2)]
+
+
+@pytest.mark.parametrize("kinds", [("string", "integer"), ("integer", "string"), ("integer", "number")])
+def test_a_key_stays_the_same_key_when_its_column_gets_another_type(rig, tables, tmp_path, kinds):
+    for n, kind in enumerate(kinds):
+        fields = [{"name": "id", "type": kind}, FIELDS[1]]
+        tables.load(
+            *batch(f"j{n}", f"id,n\r\n7,{n}\r\n", tmp_path, stamp=n, fields=fields, mode="upsert", columns=("id",))
+        )
+    assert rig.rows("members", "n", "_ade_job") == [(1, "j1")]
+    tables.unload("j1")
+    assert rig.rows("members", "n", "_ade_job") == [(0, "j0")]
 
 
 def test_two_tenants_have_tables_of_their_own(rig, tables, tmp_path):
@@ -391,3 +428,38 @@ def test_a_server_that_is_away_is_tried_again(tmp_path):
     tables = open_tables("postgresql://ade@127.0.0.1:1/nowhere", "ade_x")
     with pytest.raises(LoadFailed):
         tables.load(*batch("j1", ONE, tmp_path))
+
+
+@pytest.mark.slow
+def test_columns_that_somebody_changed_are_used_as_they_are_or_refused(tmp_path):
+    rig = PostgresRig(tmp_path)
+    tables = open_tables(rig.url, rig.schema)
+    tables.load(*batch("j1", ONE, tmp_path))
+
+    def change(to):
+        with psycopg.connect(rig.url) as database:
+            database.execute(f'ALTER TABLE "{rig.schema}".members ALTER n TYPE {to}')
+
+    change("smallint")
+    tables.load(*batch("j2", "id,n\r\nc,70000\r\n", tmp_path, line="y"))
+    assert rig.rows("members", "id", "n") == [("a", 1), ("b", 2), ("c", 70000)]
+    change("integer[] USING ARRAY[n]")
+    with pytest.raises(LoadRefused, match="column 2 of the table was changed to ARRAY"):
+        tables.load(*batch("j3", TWO, tmp_path, line="z"))
+
+
+@pytest.mark.slow
+def test_a_load_waits_while_somebody_changes_the_table(tmp_path):
+    rig = PostgresRig(tmp_path)
+    tables = open_tables(rig.url, rig.schema)
+    tables.load(*batch("j1", ONE, tmp_path))
+    with psycopg.connect(rig.url) as database, ThreadPoolExecutor() as loader:
+        database.execute(f'ALTER TABLE "{rig.schema}".members RENAME n TO amount')
+        loading = loader.submit(tables.load, *batch("j2", TWO, tmp_path, line="y"))
+        with psycopg.connect(rig.url, autocommit=True) as watch:
+            waits = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = %s::regclass"
+            while not watch.execute(waits, [f'"{rig.schema}".members']).fetchone():
+                assert not loading.done()
+        database.commit()
+        assert loading.result() == 2
+    assert rig.rows("members", "id", "amount", "n") == [("a", 1, None), ("b", 2, None), ("b", None, 3), ("c", None, 4)]

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.keeper import made_once
+
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 TORTURE, MESSY = CORPUS / "torture", CORPUS / "messy"
 SECONDS, MEGABYTES, AGREEMENT = 10, 512, 0.95
@@ -61,7 +63,11 @@ def listed(folder):
 
 @pytest.fixture(scope="module")
 def outcomes():
-    """What became of every file, by its path."""
+    """What became of every file, by its path; read once for all processes of the run."""
+    return json.loads(made_once("torture.json", lambda path: path.write_text(json.dumps(_read_all()))).read_text())
+
+
+def _read_all():
     paths = [str(folder / name) for folder in (TORTURE, MESSY) for name in listed(folder)]
     done = subprocess.run(
         [sys.executable, "-c", READER],

@@ -36,8 +36,9 @@ from runner.engine.job import run as run_engine
 from runner.engine.mapping.sample import Sample
 from runner.engine.reading.number_formats import format_of, shower_of
 from runner.engine.values import numbers, words
+from runner.engine.values.convention_choices import Convention
 from runner.engine.values.convert import REMARKS, Converter, fold, text_of
-from runner.engine.values.decisions import Convention, decide_convention, tally_of
+from runner.engine.values.decisions import decide_convention, tally_of
 from runner.engine.values.tallies import DateTally, NumberTally, TruthTally
 from runner.engine.values.words import BAD
 

@@ -60,7 +60,7 @@ def standing_rows(data):
     with closing(Database(data / "ade.sqlite")) as database:
         table = SqliteJobTable(database, HandClock(NOW), lambda _job: None)
         queue = SqliteWorkQueue(database, HandClock(NOW + 3600))
-        names = {f"acme-members-j{a}{b}" for a in range(2) for b in range(3)}
+        names = {f"acme-members-j{a}{b}" for a in range(2) for b in range(4)}
         found = {f"row:{name}": job.reason for name, job in table.get_all(names).items()}
         found |= {f"letter:{letter.message.job_id}": letter.reason for letter in queue.dead()}
         taken = queue.receive(most=100, wait=0, visibility=60)

@@ -1,5 +1,6 @@
 """What is done while the power may go: says on standard output what it is about to do, and what was acknowledged."""
 
+import contextlib
 import json
 import os
 import sys
@@ -56,6 +57,13 @@ def objects(data: Path) -> None:
     latest = put("outputs/acme/d/a.csv/members/latest.json", "names j", if_absent=True)
     put("outputs/acme/d/a.csv/members/j/result.json", "SUCCEEDED", if_absent=True)
     put("outputs/acme/d/a.csv/members/latest.json", "names k", if_version=latest)
+    together = {
+        f"outputs/acme/d/b.csv/members/{name}": f"content of {name}" for name in ("k/artifact.json", "latest.json")
+    }
+    with contextlib.ExitStack() as doing:
+        for key, body in together.items():
+            doing.enter_context(Doing("object", key, body))
+        store.put_new({key: body.encode() for key, body in together.items()})
     store.delete_prefix("work/j/")
     with Doing("object", "outputs/acme/d/a.csv/members/latest.json", None):
         store.delete("outputs/acme/d/a.csv/members/latest.json")
@@ -85,8 +93,11 @@ def rows(data: Path) -> None:
         with Doing("row", job.job_id, None):
             table.remove(job)
         (taken,) = queue.receive(most=1, wait=0, visibility=60)
-        with Doing("message", taken.message.job_id, None):
-            queue.ack(taken.receipt)
+        mark("any", f"message:{taken.message.job_id}", None)  # what was acknowledged may be received once more
+        queue.ack(taken.receipt)
+        both = a_job(f"j{life}3", reason="made")
+        with Doing("row", both.job_id, "made"), Doing("message", both.job_id, "sent"):
+            table.add_sent(both, 0.0)
         with Doing("letter", "lost", f"reason {life}"):
             queue.bury(Message(job_id="lost", tenant="acme"), f"reason {life}")
         queue.close()

@@ -19,12 +19,13 @@ import pytest
 from core.jobs import State
 from core.keys import job_folder
 from core.verdicts import Verdict
+from tests.support.effort import FULL
 from tests.support.places import PLACES
 from tests.support.world import Crash, World
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 STEPS = 60  # more than any of the paths below has
-STRIDE = int(os.environ.get("ADE_TEST_CLOUD_STRIDE", "6"))
+STRIDE = int(os.environ.get("ADE_TEST_CLOUD_STRIDE", "10"))
 
 
 class Worlds:
@@ -209,10 +210,15 @@ def test_company_at_any_step_changes_nothing(fresh, actor, company):
 @pytest.mark.slow
 @pytest.mark.parametrize("actor", [run, tidy])
 def test_company_that_dies_at_any_of_its_own_steps_changes_nothing(fresh, actor):
-    """The janitor comes to a publication under way and dies, after each of its steps, at each step of the other."""
+    """The janitor comes to a publication under way and dies, after each of its steps, at each step of the other.
+
+    CI tries every third pair, and with them each step of either; ADE_TEST_FULL=1 tries all.
+    """
     struck = lasted = True
     for step in fresh.steps():
         for death in fresh.steps():
+            if (step + death) % 3 and fresh.place == "embedded" and not FULL:
+                continue
             world = fresh()
             bodies = published(world)
             intake(world)

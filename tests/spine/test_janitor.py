@@ -314,7 +314,7 @@ class TestLostMessages:
 class TestPurgedQueue:
     """Table and queue are one database, and somebody deletes messages from it: one query finds whose."""
 
-    @pytest.fixture(params=["postgres"])
+    @pytest.fixture(params=["embedded", "postgres"])
     def world(self, tmp_path, request):
         made = World(tmp_path / "data", PLACES[request.param])
         yield made
@@ -351,7 +351,8 @@ class TestPurgedQueue:
         assert world.queue.stats().delayed == 1
 
     def test_more_than_one_batch_is_sent_again_in_one_round(self, world, monkeypatch):
-        monkeypatch.setattr("infra.postgres.pg_table._MOST_CHECKED", 3)
+        for table in ("infra.postgres.pg_table", "infra.local.sqlite_table"):
+            monkeypatch.setattr(f"{table}._MOST_CHECKED", 3)
         for n in range(8):
             world.intake.changed(world.drop(tenant=f"t{n}"))
         self.purge(world)

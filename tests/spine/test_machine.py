@@ -404,4 +404,4 @@ def test_nothing_is_lost_published_twice_or_stuck_whatever_happens():
     "place", ["postgres", "versioned cloud", "cloud on seaweedfs", pytest.param("cloud", marks=pytest.mark.long)]
 )
 def test_nothing_is_lost_published_twice_or_stuck_in_the_cloud(place):
-    storm(place, int(os.environ.get("ADE_TEST_CLOUD_EXAMPLES", "3")))
+    storm(place, int(os.environ.get("ADE_TEST_CLOUD_EXAMPLES", "2")))

@@ -1,6 +1,8 @@
 """Whoever deletes may be slow: stopped right before a step, and going on when the same drop has been worked off anew."""
 
+import contextlib
 import json
+import os
 
 import pytest
 
@@ -124,20 +126,20 @@ def test_a_latest_that_somebody_edited_by_hand_is_written_anew(world, order):
 def test_a_finisher_that_slept_points_latest_to_no_job_that_was_removed_meanwhile(world, monkeypatch):
     world.intake.changed(world.drop())
     runner = world.runner()
-    copy = world.store.copy
+    put_new = world.store.put_new
 
-    def slow(source, target):
-        """Stopped after its last copy; others publish, and an operator removes the job."""
-        copy(source, target)
-        if target.endswith("logs.txt") and world.clock.now() == began:
+    def slow(bodies):
+        """Stopped right before its files have their names; others publish, and an operator removes the job."""
+        if world.clock.now() == began:
             world.clock.move(100.0)
             world.work_off(world.runner())
             (job,) = world.jobs()
             assert job.state is State.SUCCEEDED
             world.control.remove(job.job_id)
+        return put_new(bodies)
 
     began = world.clock.now()
-    monkeypatch.setattr(world.store, "copy", slow)
+    monkeypatch.setattr(world.store, "put_new", slow)
     world.handle_one(runner)
     assert world.jobs() == []
     assert [key for key in world.store.keys("outputs/") if key.endswith(("latest.json", "result.json"))] == []
@@ -162,3 +164,28 @@ def test_a_remove_during_which_somebody_publishes_the_end_removes_all_or_nothing
         if not struck:
             return
     raise AssertionError("more steps than were tried")
+
+
+@pytest.mark.parametrize("names", range(7))
+def test_a_finisher_that_dies_between_two_names_leaves_the_rest_to_others(world, monkeypatch, names):
+    """It publishes four outputs, latest.json and the profile of the sender together."""
+    world.intake.changed(world.drop())
+    runner, link, left = world.runner(), os.link, [names]
+
+    def dying(*args, **more):
+        if not left[0]:
+            raise Crash
+        left[0] -= 1
+        link(*args, **more)
+
+    with monkeypatch.context() as patched, contextlib.suppress(Crash):
+        patched.setattr("os.link", dying)
+        world.handle_one(runner)
+    runner.close()
+    world.clock.move(3600.0)
+    world.work_off(world.runner())
+    world.runner().janitor.chores()
+    (job,) = world.jobs()
+    assert job.state is State.SUCCEEDED
+    whole(world)
+    assert list(world.store.keys("work/")) == []

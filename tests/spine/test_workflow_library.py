@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from console.library import DRAFTED, LIVE, Library, differences
+from console.library import DRAFTED, LIVE, Library, WorkflowChanged, differences
 from core.errors import UsageError
 from core.jobs import State
 from core.versions import version_id
@@ -281,19 +281,111 @@ class Watched:
         return getattr(self._store, name)
 
 
-def test_drafts_that_two_write_at_once_are_not_mixed(local):
-    library, live = standing(local)
-    place = f"{FOLDER}.draft/"
-    theirs = lambda: local.put(f"{place}config/columns/theirs.py", b"x = 1\n")  # noqa: E731
-    library._store = Watched(library._store, f"{place}manifest.json", theirs)
-    with pytest.raises(UsageError, match="somebody else is writing"):
-        library.put_draft(live, {"manifest.json": manifest("mine"), RULE: b"x = 2\n"})
+@pytest.mark.parametrize("rule", [b"x = 1\n", b"x = 2\n"], ids=["same", "other"])
+@pytest.mark.parametrize("before", [False, True], ids=["first", "again"])
+def test_of_two_drafts_at_once_the_later_is_told_and_the_earlier_stays_whole(tmp_path, before, rule):
+    """Whatever the other author has just done, at any moment of mine: nobody's draft is replaced without notice."""
+    theirs = {"manifest.json": manifest("theirs"), RULE: b"x = 3\n"}
+    mine = {"manifest.json": manifest("mine"), RULE: rule}
+    for step in range(40):
+        world = World(tmp_path / f"{step}")
+        library, live = standing(world)
+        if before:
+            library.put_draft(live, {"manifest.json": manifest("first"), RULE: b"x = 1\n"})
+            live = library.find("members")
+        said = []
+        library._store = Between(world.store, step, lambda world=world, said=said: said.append(drafted(world, theirs)))
+        mine_is_told = False
+        try:
+            library.put_draft(live, mine)
+        except WorkflowChanged:
+            mine_is_told = True
+        _, live = found(world)
+        draft = Library(world.store).load(live, DRAFTED)
+        name, files = draft.read.fields[0].name, {f"config/{name}": body for name, body in draft.package.items()}
+        if said and said[0]:
+            assert (name, mine_is_told) != ("mine", False), f"theirs was replaced without notice, at {step}"
+        assert {**files, "manifest.json": draft.manifest} == (theirs if name == "theirs" else mine), step
+        assert name == "mine" or mine_is_told, step
+        world.close()
+        if not said:
+            return
+    raise AssertionError("it never ends")
+
+
+def drafted(world, files):
+    """Whether another author's draft was taken."""
+    library = Library(world.store)
+    try:
+        library.put_draft(library.find("members"), files)
+    except WorkflowChanged:
+        return False
+    return True
+
+
+class Between:
+    """A store in which something else happens before its nth call."""
+
+    def __init__(self, store, step, act):
+        self._store, self._left, self._act = store, step, act
+
+    def __getattr__(self, name):
+        def call(*args, **more):
+            if self._left == 0:
+                self._act()
+            self._left -= 1
+            return getattr(self._store, name)(*args, **more)
+
+        return call
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_wherever_the_writing_of_a_draft_dies_it_is_whole_or_told_and_can_be_repeated(tmp_path, after):
+    whole = [{"columns/id.py": b"x = 1\n"}, {"columns/id.py": b"x = 2\n"}]
+    for step in range(40):
+        world = World(tmp_path / f"{step}")
+        library, live = standing(world)
+        library.put_draft(live, {"manifest.json": manifest("first"), RULE: b"x = 1\n"})
+        fragile = Library(world.fragile.store)
+        live, files = fragile.find("members"), {"manifest.json": manifest("new"), RULE: b"x = 2\n"}
+        world.crasher.arm(step, after=after)
+        died = False
+        try:
+            fragile.put_draft(live, files)
+        except Crash:
+            died = True
+        world.crasher.arm(None)
+        live = library.find("members")
+        if library.has_draft(live):
+            draft = library.load(live, DRAFTED)
+            assert dict(draft.package) == whole[draft.read.fields[0].name == "new"], step
+        else:
+            with pytest.raises(UsageError, match="died doing so"):
+                library.load(live, DRAFTED)
+        assert library.put_draft(live, files).package == whole[1]
+        world.close()
+        if not died:
+            return
+    raise AssertionError("it never ends")
 
 
 def test_a_manifest_that_does_not_validate_is_in_nobodys_way(local):
     standing(local, rule=b"x = 1\n")
     local.put("configs/_shared/broken/manifest.json", b'{"manifest": 1, "name": 7}')
     assert found(local)[1].name == "members"
+
+
+@pytest.mark.parametrize(
+    "body", [b"nonsense", b'{"manifest": 1, "name": 7}', b'{"draft": "is being written", "by": "x"}']
+)
+def test_a_draft_that_cannot_be_used_is_in_nobodys_way(local, body):
+    standing(local)
+    local.put(f"{FOLDER}.draft/manifest.json", body)
+    library, live = found(local)
+    assert library.draft(live) is None
+    assert library.load(live, LIVE).read.name == "members"
+    assert library.put_draft(live, {"manifest.json": manifest("new")}).read.fields[0].name == "new"
+    assert library.draft(live) is not None
 
 
 def test_a_live_manifest_that_was_overwritten_with_nonsense_can_be_reverted(local):

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
@@ -14,6 +13,7 @@ from typing import Self
 from core.jobs import ENDED, State
 from core.keys import OUTPUTS, WORK
 from infra.wiring import Stack
+from tests.support.forks import ADE, short_ade
 
 RUN, JANITOR, LISTEN = ("run",), ("janitor", "run"), ("listen",)
 _END_SECONDS = 60
@@ -63,17 +63,13 @@ class Crew:
 
     def _start(self, words: tuple[str, ...]) -> "subprocess.Popen[bytes]":
         with self._log.open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "console", *words], env=self.env, stdout=log, stderr=log, start_new_session=True
-            )
+            return subprocess.Popen([str(ADE), *words], env=self.env, stdout=log, stderr=log, start_new_session=True)
 
 
 def call(env: dict[str, str], *words: str) -> None:
     """One command of `ade`, to its end."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("ADE_")} | env
-    done = subprocess.run(
-        [sys.executable, "-m", "console", *words], env=clean, check=False, capture_output=True, text=True
-    )
+    done = subprocess.run([str(short_ade()), *words], env=clean, check=False, capture_output=True, text=True)
     assert done.returncode == 0, f"ade {' '.join(words)} exited with {done.returncode}\n{done.stderr[-2000:]}"
 
 

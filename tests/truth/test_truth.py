@@ -1,16 +1,17 @@
-"""A few files of each family, at fixed seeds: nothing differs in silence.
+"""A few files of each family, at fixed seeds: nothing differs in silence. ADE_TEST_FULL=1 takes one more of each.
 
 Thousands more by hand: python -m tests.truth --files 3000 --seed 1000
 """
 
 import pytest
 
+from tests.support.effort import FULL
 from tests.truth import families
 from tests.truth.cases import FAMILIES
 from tests.truth.checking import check
 from tests.truth.running import try_case
 
-FILES = 4
+FILES = 4 if FULL else 3
 HEAVY = {
     "many_rows": 1,
     "formats_changed_late": 2,

@@ -99,6 +99,8 @@ def _draft(args: argparse.Namespace, folder: Path, out: Printer) -> int:
 
     samples: list[Path] = list(args.samples)
     for path in (*samples, *(path for path in (args.target, args.contract) if path is not None)):
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder; name the files in it")
         if not path.is_file():
             raise UsageError(f"{path}: no such file")
     settings = Settings.from_env(os.environ)

@@ -13,7 +13,7 @@ from core.jobs import Job, State
 from core.keys import job_folder
 from core.ports import ObjectStore
 from infra.wiring import Stack
-from runner.engine.contract import printable
+from runner.engine.contract import escape_controls
 
 _LIMIT = 64 * 1024 * 1024
 
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
             job = next(iter(follow(stack.table, [job.job_id], seen=tail.state, each=tail.read)), job)
         tail.rest(job)
         if out.as_json:
-            out.emit({"job": job_shape(job), "log": "\n".join(map(printable, tail.text.split("\n")))})
+            out.emit({"job": job_shape(job), "log": "\n".join(map(escape_controls, tail.text.split("\n")))})
     if not tail.text and not out.as_json:
         out.note(f"job {job.job_id} is {job.state} and its rules printed nothing")
     return exit_of([job]) if args.follow and is_at_rest(job) else Exit.OK
@@ -60,7 +60,7 @@ class Tail:
         new = whole.removeprefix(self.text)
         if new and not self._out.as_json:
             for line in new.splitlines():
-                print(printable(line), flush=True)
+                print(escape_controls(line), flush=True)
         self.text = whole or self.text
 
 

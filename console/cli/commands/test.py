@@ -17,7 +17,7 @@ from console.desk.differences import Sides, lines, summary
 from console.job_facts import plural
 from core.settings import Settings
 from core.verdicts import Verdict
-from runner.engine.contract import printable
+from runner.engine.contract import escape_controls
 
 EPILOG = """\
 examples:
@@ -186,10 +186,12 @@ def junit(workflow: str, runs: Sequence[CaseRun], seconds: float) -> bytes:
         time=f"{seconds:.3f}",
     )
     for one in runs:
-        case = ET.SubElement(suite, "testcase", classname=workflow, name=printable(one.name), time=f"{one.seconds:.3f}")
+        case = ET.SubElement(
+            suite, "testcase", classname=workflow, name=escape_controls(one.name), time=f"{one.seconds:.3f}"
+        )
         if one.verdict is not CaseVerdict.PASSED:
             kind = "error" if one.verdict is CaseVerdict.BROKEN else "failure"
-            texts = [printable(line) for line in _lines(one)]
+            texts = [escape_controls(line) for line in _lines(one)]
             part = ET.SubElement(case, kind, message=texts[0] if texts else str(one.verdict))
             part.text = "\n".join(texts)
     root = ET.Element("testsuites")

@@ -30,7 +30,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Printer) -> int:
     settings = Settings.from_env(os.environ)
     bucket = settings.storage_data_dir / "bucket"
-    desk, files = desk_of(args.manifest, args.files, inbox_folder(TENANT, ""), bucket)
+    folder = inbox_folder(TENANT, "")
+    desk, files = desk_of(args.manifest, args.files, folder, bucket)
     trials = list(trials_of(desk, files, args.out))
     with tempfile.TemporaryDirectory(prefix="ade-try-") as scratch, Signals() as signals:
         place = Path(scratch)
@@ -42,6 +43,10 @@ def run(args: argparse.Namespace, out: Printer) -> int:
                 ended.append(job)
                 if not out.as_json:
                     _print(trial, job, out)
+    for path in args.files if not out.as_json else ():
+        if not desk.workflow.selects(folder + path.name):
+            patterns = ", ".join(desk.workflow.patterns)
+            out.line(f"A drop of {path.name} would not be selected: inputs.primary is {patterns}.")
     if out.as_json:
         out.emit(
             [{"out": str(t.out), "result": json.loads(result_body(j))} for t, j in zip(trials, ended, strict=True)]

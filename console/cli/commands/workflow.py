@@ -25,6 +25,7 @@ examples:
 """
 _UNFINISHED = "none: promote again"  # a promotion died in the middle
 _NOT_YET = "none yet"
+_UNUSABLE = "not valid"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,11 +78,13 @@ def _list(library: Library, tenant: str | None, out: Printer) -> int:
         is_live = one.is_live and one.unfinished is None
         live, versions = library.load(one, LIVE).id if is_live else None, library.versions(one)
         serves = list(one.workflow.manifest.tenants) or [one.workflow.tenant]
-        draft = library.load(one, DRAFTED).id if library.has_draft(one) else None
+        usable = library.draft(one)
+        draft = None if usable is None else usable.id
         facts = {"name": one.name, "place": one.folder, "tenants": serves, "live": live, "draft": draft}
         found.append({**facts, "versions": len(versions)})
         shown = live or (_UNFINISHED if one.is_live else _NOT_YET)
-        cells.append((one.name, one.folder, ", ".join(serves), shown, draft or "", str(len(versions))))
+        no_draft = _UNUSABLE if library.has_draft(one) else ""
+        cells.append((one.name, one.folder, ", ".join(serves), shown, draft or no_draft, str(len(versions))))
     if out.as_json:
         out.emit(found)
         return Exit.OK
@@ -100,7 +103,8 @@ def _show(library: Library, standing: Standing, which: str | None, out: Printer)
             out.note(f"config: {name}")
         return Exit.OK
     manifest, live, versions = standing.workflow.manifest, library.load(standing, LIVE), library.versions(standing)
-    draft = library.load(standing, DRAFTED).id if library.has_draft(standing) else None
+    usable = library.draft(standing)
+    draft = None if usable is None else usable.id
     if out.as_json:
         listed = [{"id": one.id, "stored_at": stamp_text(one.stored_at), "live": one.id == live.id} for one in versions]
         facts = {"name": standing.name, "manifest": standing.key, "tenants": list(manifest.tenants)}
@@ -111,7 +115,7 @@ def _show(library: Library, standing: Standing, which: str | None, out: Printer)
         out.line(f"  serves     {', '.join(manifest.tenants)}")
     out.line(f"  subscribes {', '.join(manifest.subscribe)}")
     out.line(f"  live       {live.id}")
-    out.line(f"  draft      {draft or 'none'}")
+    out.line(f"  draft      {draft or (_UNUSABLE if library.has_draft(standing) else 'none')}")
     for one in versions:
         at = datetime.fromtimestamp(one.stored_at or 0.0, UTC)
         out.line(f"  ran        {one.id}  {at:%Y-%m-%d %H:%M}{'  (live)' if one.id == live.id else ''}")

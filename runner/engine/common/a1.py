@@ -6,7 +6,7 @@ from functools import lru_cache
 
 @lru_cache(maxsize=4096)
 def letters(column: int) -> str:
-    """The letters of a 1-based column: 1 is A, 27 is AA."""
+    """Return the letters of a 1-based column: 1 is A, 27 is AA."""
     name = ""
     while column:
         column, digit = divmod(column - 1, 26)
@@ -16,7 +16,7 @@ def letters(column: int) -> str:
 
 @lru_cache(maxsize=20_000)
 def column_number(name: str) -> int:
-    """The 1-based column of letters: A is 1; 0 for a text that is not a column."""
+    """Return the 1-based column of letters: A is 1; 0 for a text that is not a column."""
     number = 0
     for letter in name.upper():
         if not "A" <= letter <= "Z":

@@ -73,7 +73,7 @@ class Field:
         self.constant: Any = bound(self.type, spec.get("constant"))  # the value of every row; no column is mapped to it
         source = spec.get("from")
         self.source = FieldSource(next(iter(source)), source) if source else None
-        self.value_map = _value_map(self.type, spec)
+        self.value_map = _parse_value_map(self.type, spec)
         self.merged: str | None = spec.get("merged")  # "fill": repeat a merged cell's value in every row it covers
         self.fill_down: bool = bool(spec.get("fill_down"))  # blank cells take the value above
         self.severity: str = spec.get("severity") or "error"
@@ -97,7 +97,8 @@ class Field:
 
     @property
     def as_sent(self) -> "Field":
-        """The field as its column looks before `map`: with the values that are mapped, if no others are taken."""
+        """Return the field as its column looks before `map`: with the values that are mapped, if no others are
+        allowed."""
         if self.value_map is None or self.value_map.otherwise == "keep":
             return self
         names = {"name": self.name, "label": self.label, "synonyms": self.synonyms, "description": self.description}
@@ -107,13 +108,13 @@ class Field:
 
     @property
     def names(self) -> tuple[tuple[str, str], ...]:
-        """The names that a header may match, each with the word that explains the match."""
+        """Return the names that a header may match, each with the word that explains the match."""
         label = ((self.label, "label"),) if self.label else ()
         return ((self.name, "name"), *label, *((s, "synonym") for s in self.synonyms))
 
 
-def _value_map(kind: str, spec: Mapping[str, Any]) -> ValueMap | None:
-    """The value map that a field declares, with values of its type; None if it has none."""
+def _parse_value_map(kind: str, spec: Mapping[str, Any]) -> ValueMap | None:
+    """Parse the value map that a field declares, with values of its type; None if it has none."""
     values, otherwise = spec.get("map"), spec.get("otherwise") or "finding"
     if not values:
         return None
@@ -124,7 +125,7 @@ def _value_map(kind: str, spec: Mapping[str, Any]) -> ValueMap | None:
 
 
 def bound(kind: str, value: Any) -> Any:
-    """A declared bound or constant in the field's type: dates and times are written as texts."""
+    """Convert a declared bound or constant to the field's type: dates and times are written as texts."""
     if not isinstance(value, str) or kind not in TEMPORAL:
         return value
     if kind == "date":

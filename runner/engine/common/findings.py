@@ -35,7 +35,7 @@ AUTHOR_ENTRY: Final = "stated"  # the entry of a message that the author of a ma
 
 
 def author_text(message: str | None, otherwise: str) -> str:
-    """What the author of a rule says about rows that break it, if anything."""
+    """Return what the author of a rule says about rows that break it; `otherwise` if the author says nothing."""
     return FindingText(message, AUTHOR_ENTRY) if message else otherwise
 
 
@@ -86,12 +86,12 @@ class Finding(NamedTuple):
         }
         if isinstance(self.message, FindingText):
             parts |= {"message": str(self.message), "entry": self.message.entry or None}
-            parts["params"] = {key: _short(value) for key, value in self.message.params.items()} or None
+            parts["params"] = {key: _cut_param(value) for key, value in self.message.params.items()} or None
         return {key: value for key, value in parts.items() if value is not None}
 
 
-def _short(value: str | int) -> str | int:
-    """A parameter as artifact.json has it."""
+def _cut_param(value: str | int) -> str | int:
+    """Cut a parameter to what artifact.json has room for."""
     return value if isinstance(value, int) or len(value) <= LONGEST_PARAM else value[: LONGEST_PARAM - 1] + "…"
 
 
@@ -193,18 +193,18 @@ class Findings:
             )  # fmt: skip
 
     def room(self, code: str) -> int:
-        """How many more findings of this code will be kept."""
+        """Return how many more findings of this code will be listed."""
         return self._cap - self._per_code.get(code, 0)
 
     def by_severity(self) -> dict[str, int]:
-        """How many findings there are of each severity."""
+        """Count the findings of each severity."""
         counts = dict.fromkeys(SEVERITIES, 0)
         for (_, severity, _), count in self.totals.items():
             counts[severity] += count
         return counts
 
     def by_code(self) -> dict[str, int]:
-        """How many findings there are of each code, by code."""
+        """Count the findings of each code, sorted by code."""
         counts: dict[str, int] = {}
         for (code, _, _), count in self.totals.items():
             counts[code] = counts.get(code, 0) + count

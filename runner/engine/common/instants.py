@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 
 def instant(at: object) -> datetime | None:
-    """The moment that a text names, in UTC; None if it is not one.
+    """Parse the moment that a text names, to UTC; None if it is not one.
 
     Times are written in any zone, with or without fractions of a second; without a zone they are in UTC.
     """

@@ -22,7 +22,7 @@ class RowSet:
 
     @classmethod
     def of(cls, numbers: Iterable[int]) -> "RowSet":
-        """The set of these rows, in any order."""
+        """Make the set of these rows, which may be in any order."""
         rows = cls()
         rows.add(sorted(set(numbers)))
         return rows
@@ -65,7 +65,7 @@ class RowSet:
         return run >= 0 and row <= self._lasts[run]
 
     def within(self, first: int, last: int) -> "RowSet":
-        """The rows from `first` to `last`."""
+        """Return the rows from `first` to `last`."""
         first_run, end_run = bisect_left(self._lasts, first), bisect_right(self._firsts, last)
         return RowSet((max(self._firsts[run], first), min(self._lasts[run], last)) for run in range(first_run, end_run))
 
@@ -80,7 +80,7 @@ class RowSet:
     def __or__(self, other: "RowSet") -> "RowSet":
         if not self or not other:
             return self or other
-        return RowSet(_joined_runs(sorted([*self, *other])))
+        return RowSet(_join_runs(sorted([*self, *other])))
 
     def __sub__(self, other: "RowSet") -> "RowSet":
         return RowSet(_runs_without(self, other))
@@ -91,8 +91,8 @@ class RowSet:
             yield from range(first, last + 1)
 
 
-def _joined_runs(runs: Sequence[Run]) -> Iterator[Run]:
-    """Sorted runs with those that touch or overlap joined."""
+def _join_runs(runs: Sequence[Run]) -> Iterator[Run]:
+    """Join sorted runs that touch or overlap."""
     first, last = runs[0]
     for start, end in runs[1:]:
         if start > last + 1:
@@ -104,7 +104,7 @@ def _joined_runs(runs: Sequence[Run]) -> Iterator[Run]:
 
 
 def _runs_without(rows: RowSet, others: RowSet) -> Iterator[Run]:
-    """The runs of the rows that are none of the others, in ascending order."""
+    """Yield the runs of `rows` without those of `others`, in ascending order."""
     for first, last in rows:
         next_row = first
         for start, end in others.within(first, last):

@@ -32,13 +32,13 @@ _UNIT: Final = re.compile(
 
 
 def _in_one_script(word: re.Match[str]) -> str:
-    """A word with Latin letters for those that look like them, if it has Latin ones as well."""
+    """Replace letters of other scripts that look like Latin ones, in a word that has Latin letters as well."""
     return word[0] if _LATIN.isdisjoint(word[0]) else word[0].translate(_LATIN_TWINS)
 
 
 @lru_cache(maxsize=16384)
 def normalized(text: str) -> str:
-    """Words in lower case, one blank between them: `MemberID ` and `member_id` are both `member id`."""
+    """Return words in lower case, one blank between them: `MemberID ` and `member_id` are both `member id`."""
     if not text.isascii():
         text = _WORD.sub(_in_one_script, text.translate(_UNSEEN))
     text = _HUMP.sub(_APART, text.strip())
@@ -49,7 +49,7 @@ def normalized(text: str) -> str:
 
 
 def without_asides(header: str) -> str:
-    """The words of a header without what is in brackets, and without a unit at its end."""
+    """Return the words of a header without what is in brackets, and without a unit at its end."""
     return normalized(_UNIT.sub("", _ASIDE.sub(" ", header).rstrip()))
 
 
@@ -57,8 +57,9 @@ _SIGN_WORDS: Final = (("#", " number "), ("%", " percent "), ("&", " and "), ("@
 _PLAIN: Final = {n: ord(chr(n).lower()) if chr(n).isalnum() else ord("\n") if n == 10 else 32 for n in range(128)}
 
 
-def all_spelled(texts: Sequence[str]) -> tuple[list[str], list[str]]:
-    """`normalized`, but for the number of blanks, and `joined` of many texts at once: a large memory's headers."""
+def spell_all(texts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Spell many texts at once, such as a large memory's headers: as `normalized` does, but for the number of blanks,
+    and as `joined` does."""
     unusual = [index for index, text in enumerate(texts) if not text.isascii() or "\n" in text]
     plain = list(texts)
     for index in unusual:
@@ -74,12 +75,13 @@ def all_spelled(texts: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def joined(text: str) -> str:
-    """What two spellings of one name have in common: `Start date`, `start_date` and `startdate`."""
+    """Return what two spellings of one name have in common: `startdate` for `Start date`, `start_date` and
+    `startdate`."""
     return normalized(text).replace(" ", "")
 
 
 def distance(text: str, other: str) -> int:
-    """How many letters two texts differ in: one more, one less, another one, or two neighbours swapped."""
+    """Count the letters that two texts differ in: one more, one less, another one, or two neighbours swapped."""
     before_last: list[int] = []
     last = list(range(len(other) + 1))  # costs up to the letter before, for each start of the other text
     for i, letter in enumerate(text, 1):

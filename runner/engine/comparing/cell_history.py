@@ -39,17 +39,17 @@ class _Place(NamedTuple):
 
 
 def explain_cell(side: ResultSide, cell: str) -> Json:
-    """The facts about a cell such as `D3` or `Normalized!D3`, and under `why` the same in sentences.
+    """Collect the facts about a cell such as `D3` or `Normalized!D3`, and under `why` the same in sentences.
 
     Raises BadOutput for a cell that the output does not have, and for outputs that contradict each other.
     """
     artifact = side.artifact
     index, sheet, row = _parse_cell(cell, artifact)
     column = artifact["output"]["columns"][index]
-    row_of_output, number = _row(side, artifact, sheet, row)
-    value = _value(row_of_output, artifact, index)
-    place = _source_of(artifact, row_of_output, number)
-    mappings = _mappings(artifact, column, place)
+    row_of_output, number = _find_row(side, artifact, sheet, row)
+    value = _cell_value(row_of_output, artifact, index)
+    place = _find_source(artifact, row_of_output, number)
+    mappings = _find_mappings(artifact, column, place)
     mapping = mappings[0] if len(mappings) == 1 else None  # of several columns any may have given the value
     source_cell = f"{mapping['column']}{place.row}" if mapping and place and place.row else None
     field = column["field"]
@@ -60,7 +60,7 @@ def explain_cell(side: ResultSide, cell: str) -> Json:
     findings = [
         part for part in artifact["validation"]["findings"] if place and _is_finding_of(part, place, field, source_cell)
     ]
-    rules = _rules(artifact, field)
+    rules = _list_rules(artifact, field)
     return {
         "cell": f"{sheet}!{cell.rpartition('!')[2].replace('$', '').upper()}",
         "column": column["header"],
@@ -75,18 +75,26 @@ def explain_cell(side: ResultSide, cell: str) -> Json:
         "rules": rules,
         "findings": findings[:_FINDINGS],
         "why": [
-            *_source_words(place, source_cell),
-            *_mapping_words(column, mappings, transform),
+            *_explain_source(place, source_cell),
+            *_explain_mapping(column, mappings, transform),
             *(f"Reading: {reading(part)}" for part in readings),
             *([transform_words(transform)] if transform else []),
             *(f"Rules of this field: {', '.join(rules)}." for _ in rules[:1]),
-            *_finding_words(findings),
+            *_explain_findings(findings),
         ],
     }
 
 
-def _parse_cell(cell: str, artifact: ArtifactDocument) -> tuple[int, str, int]:
-    """The column (0-based), sheet and row of a cell of the output; raises BadOutput if it has no such cell."""
+class _CellAddress(NamedTuple):
+    """A cell of the output."""
+
+    column: int  # from 0
+    sheet: str
+    row: int
+
+
+def _parse_cell(cell: str, artifact: ArtifactDocument) -> _CellAddress:
+    """Parse the address of a cell of the output; raises BadOutput if the output has no such cell."""
     output = artifact["output"]
     name, _, address = cell.rpartition("!")
     match = _CELL.fullmatch(address)
@@ -109,11 +117,11 @@ def _parse_cell(cell: str, artifact: ArtifactDocument) -> tuple[int, str, int]:
         raise BadOutput("row 1 of the output is its header; name a cell of a data row, such as A2")
     if row > rows + 1:
         raise BadOutput(f"the output has no row {row}; the last one is {rows + 1}")
-    return index - 1, sheet, row
+    return _CellAddress(index - 1, sheet, row)
 
 
-def _row(side: ResultSide, artifact: ArtifactDocument, sheet: str, row: int) -> tuple[SideRow, int]:
-    """A row of the output, and how many data rows are before it; reads the output up to there."""
+def _find_row(side: ResultSide, artifact: ArtifactDocument, sheet: str, row: int) -> tuple[SideRow, int]:
+    """Read the output up to a row; return the row, and how many data rows are before it."""
     output = artifact["output"]
     rows_before = sum(output["sheet_rows"][: output["sheets"].index(sheet)]) + row - 2
     row_of_output = next(islice(side.rows(), rows_before, None), None)
@@ -122,8 +130,8 @@ def _row(side: ResultSide, artifact: ArtifactDocument, sheet: str, row: int) -> 
     return row_of_output, rows_before
 
 
-def _value(row: SideRow, artifact: ArtifactDocument, index: int) -> str | None:
-    """The text of the cell in an output column; None for a column of the provenance, which `row` has as its source.
+def _cell_value(row: SideRow, artifact: ArtifactDocument, index: int) -> str | None:
+    """Return the text of a row's cell in an output column; None for a column of the provenance.
 
     `row.cells` lacks the columns of the provenance, if the output has all three of them.
     """
@@ -134,8 +142,8 @@ def _value(row: SideRow, artifact: ArtifactDocument, index: int) -> str | None:
     return None if index in provenance else row.cells[index - sum(n < index for n in provenance)]
 
 
-def _source_of(artifact: ArtifactDocument, row: SideRow, number: int) -> _Place | None:
-    """Where in the inputs a row of the output comes from; None if nothing says it.
+def _find_source(artifact: ArtifactDocument, row: SideRow, number: int) -> _Place | None:
+    """Find the place in the inputs that a row of the output comes from; None if nothing says it.
 
     `number`: how many rows of the output are before it. The books say it by order; the row's own source overrules them.
     """
@@ -144,22 +152,22 @@ def _source_of(artifact: ArtifactDocument, row: SideRow, number: int) -> _Place 
     if origin is not None and origin.address(several=False) in ("", _without_file(row.source)):
         known = int(row.source.rpartition("!")[2]) if row.source else origin.row
         return _place_of_origin(origin, known)
-    return next(_by_address(artifact, row.source), None) if row.source else None
+    return next(_places_at_address(artifact, row.source), None) if row.source else None
 
 
 def _without_file(source: str) -> str:
-    """An address without the file before it."""
+    """Strip the file from an address: `in.xlsx/Sheet1!7` becomes `Sheet1!7`."""
     return source.rpartition("/")[2]
 
 
 def _place_of_origin(origin: RowOrigin, row: int | None) -> _Place:
-    """The place of an origin, with its run of rows where `row`, its exact row, is not known."""
+    """Make the place of an origin, with its run of rows where `row`, its exact row, is not known."""
     rows = None if row is not None else (origin.first, origin.last)
     return _Place(origin.input, origin.sheet, origin.table, row, rows)
 
 
-def _by_address(artifact: ArtifactDocument, source: str) -> Iterator[_Place]:
-    """The places that an address such as `Sheet1!7` or `in.xlsx/Sheet1!7` may mean: one for each table with that
+def _places_at_address(artifact: ArtifactDocument, source: str) -> Iterator[_Place]:
+    """Yield the places that an address such as `Sheet1!7` or `in.xlsx/Sheet1!7` may mean: one for each table with that
     row."""
     for sheet in artifact["sheets"]:
         for prefix in (f"{sheet['name']}!", f"{sheet['input']}/{sheet['name']}!"):
@@ -172,11 +180,11 @@ def _by_address(artifact: ArtifactDocument, source: str) -> Iterator[_Place]:
                     yield _Place(sheet["input"], sheet["name"], names[run.get("table", "")], int(row), None)
 
 
-def _mappings(artifact: ArtifactDocument, column: OutputColumnPart, place: _Place | None) -> list[MappingPart]:
-    """The columns of the row's table that an output column may have its values from: mostly one.
+def _find_mappings(artifact: ArtifactDocument, column: OutputColumnPart, place: _Place | None) -> list[MappingPart]:
+    """Find the columns of the row's table that an output column may have its values from: mostly one.
 
-    An unmapped column is found by its header. Where the artifact hides headers, all unmapped columns without one may
-    be meant.
+    An unmapped column is found by its header. Where the artifact hides headers, all unmapped columns without one may be
+    meant.
     """
     if place is None:
         return []
@@ -187,7 +195,8 @@ def _mappings(artifact: ArtifactDocument, column: OutputColumnPart, place: _Plac
 
 
 def _is_reading_of(part: ReadingPart, place: _Place, field: str | None, mapping: MappingPart | None) -> bool:
-    """Whether a choice between readings is about the cell: its column, or the whole table, sheet or file."""
+    """Whether a choice between readings is about the cell: it names the cell's column, or its table, sheet or file as a
+    whole."""
     if not _is_of_place(part, place) or part.get("row", place.row) != place.row:
         return False
     if "field" in part and part["field"] != field:
@@ -196,7 +205,7 @@ def _is_reading_of(part: ReadingPart, place: _Place, field: str | None, mapping:
 
 
 def _is_of_place(part: ReadingPart | FindingPart, place: _Place) -> bool:
-    """Whether what a reading or a finding says of input, sheet and table is true of a place; it may leave each out."""
+    """Whether a reading or a finding is about a place; it may leave out the input, the sheet or the table."""
     named = part.get("input", place.input), part.get("sheet", place.sheet), part.get("table", place.table)
     return named == (place.input, place.sheet, place.table)
 
@@ -215,8 +224,8 @@ def _is_finding_of(finding: FindingPart, place: _Place, field: str | None, cell:
     return field is not None and finding.get("field") == field
 
 
-def _rules(artifact: ArtifactDocument, field: str | None) -> list[str]:
-    """The functions of the config that a field's values pass through: file and name of each."""
+def _list_rules(artifact: ArtifactDocument, field: str | None) -> list[str]:
+    """List the functions of the config that a field's values pass through: file and name of each."""
     named: list[str] = []
     for file in artifact["config"]["rules"]:
         functions, path = file.get("rules"), str(file.get("path", ""))
@@ -226,8 +235,8 @@ def _rules(artifact: ArtifactDocument, field: str | None) -> list[str]:
     return named
 
 
-def _source_words(place: _Place | None, cell: str | None) -> list[str]:
-    """Sentences about where the value comes from."""
+def _explain_source(place: _Place | None, cell: str | None) -> list[str]:
+    """Explain in sentences where the value comes from."""
     if place is None:
         return ['Source: unknown; "output": {"provenance": true} in the manifest makes the output name it.']
     where = f"{place.input}, sheet {place.sheet}"
@@ -240,8 +249,10 @@ def _source_words(place: _Place | None, cell: str | None) -> list[str]:
     return [f"Source: {where}, one of rows {first} to {last}: {more}."]
 
 
-def _mapping_words(column: OutputColumnPart, mappings: list[MappingPart], transform: TransformPart | None) -> list[str]:
-    """Sentences about how the column of the value was mapped, or what made it."""
+def _explain_mapping(
+    column: OutputColumnPart, mappings: list[MappingPart], transform: TransformPart | None
+) -> list[str]:
+    """Explain in sentences how the column of the value was mapped, or what made it."""
     if mappings:
         words = [column_words(part).strip() for part in mappings]
         return [line[:1].upper() + line[1:] for line in words]
@@ -255,8 +266,8 @@ def _mapping_words(column: OutputColumnPart, mappings: list[MappingPart], transf
     ]
 
 
-def _finding_words(findings: list[FindingPart]) -> list[str]:
-    """Sentences about the findings of the cell."""
+def _explain_findings(findings: list[FindingPart]) -> list[str]:
+    """Write the findings of the cell as sentences."""
     if not findings:
         return ["No findings."]
     return [

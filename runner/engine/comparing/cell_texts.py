@@ -20,7 +20,7 @@ _EXACT: Final = 10**15  # whole numbers up to here are the same as int and as fl
 
 
 def cell_text(value: object) -> str:
-    """The text of a value; a blank is empty."""
+    """Write a value as its one text; a blank is empty."""
     if value is None or isinstance(value, NoCachedValue):
         return ""
     if isinstance(value, str):
@@ -36,21 +36,21 @@ def cell_text(value: object) -> str:
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, timedelta):
-        return _duration(value)
+        return _duration_text(value)
     return _mark_text(str(value))
 
 
 def kind_of(text: str) -> str:
-    """What a text of a cell stands for, where the value itself is not shown."""
+    """Name the kind of value that a text of a cell stands for, where the value itself is not shown."""
     if not text:
         return "blank"
     if text.startswith("'"):
         return "text"
-    return _kind(text)
+    return _kind_by_form(text)
 
 
-def _kind(text: str) -> str:
-    """What a text that is not marked as one looks like: a boolean, a number, a date, a time or a text."""
+def _kind_by_form(text: str) -> str:
+    """Name the kind of value that an unmarked text looks like: a boolean, a number, a date, a time or a text."""
     if text in _BOOLEANS:
         return "boolean"
     for pattern, kind in ((_NUMBER, "number"), (_DATE, "date"), (_DATETIME, "date and time"), (_TIME, "time")):
@@ -60,12 +60,12 @@ def _kind(text: str) -> str:
 
 
 def _mark_text(text: str) -> str:
-    """A text as it is, with an apostrophe in front if it could be taken for a value of another kind or a formula."""
-    return f"'{text}" if text.startswith(_MARKED) or not text or _kind(text) != "text" else text
+    """Put an apostrophe in front of a text that could be taken for a value of another kind or for a formula."""
+    return f"'{text}" if text.startswith(_MARKED) or not text or _kind_by_form(text) != "text" else text
 
 
-def _duration(value: timedelta) -> str:
-    """A duration as hours, minutes and seconds; hours may exceed a day."""
+def _duration_text(value: timedelta) -> str:
+    """Write a duration as hours, minutes and seconds; hours may exceed a day."""
     sign, whole = ("-", -value) if value < timedelta() else ("", value)
     minutes, seconds = divmod(whole.days * 86_400 + whole.seconds, 60)
     part = f".{whole.microseconds:06}" if whole.microseconds else ""

@@ -7,7 +7,7 @@ stumble over in the right one: something is gone, or is something else. More of 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 from runner.engine.comparing.cell_texts import kind_of
 from runner.engine.comparing.result_sides import ResultFacts, ResultSide, SideRow, output_cell
@@ -65,7 +65,7 @@ class Differences:
     left_out: list[Json] = field(default_factory=list)
 
     def encode(self) -> Json:
-        """Its JSON form, comparison.json."""
+        """Return the differences as comparison.json has them."""
         changes = [
             {"what": what, "count": self.counts[what], "breaking": breaking}
             for what, breaking in BREAKING.items()
@@ -93,13 +93,13 @@ class Differences:
 
 
 def compare(left: ResultSide, right: ResultSide, *, by: str, show_values: bool, spool: IO[bytes] | None) -> Json:
-    """The differences of two results, as comparison.json has them.
+    """Compare two results, rows included, and return comparison.json.
 
     `by`: how rows are paired (empty: by key where both have one, else by source). `show_values`: list values, not only
     their kinds. `spool`: an empty file for rows that do not fit into memory.
     """
     right_facts = right.facts.with_sheet_of(left.facts)
-    paired, ids = _how_paired(left.facts, right_facts, by)
+    paired, ids = _choose_pairing(left.facts, right_facts, by)
     differences = Differences(by=paired)
     compare_facts(left.facts, right_facts, differences)
     cells = _CellComparison(differences, list(left.facts.columns), list(right_facts.columns), show_values=show_values)
@@ -108,42 +108,52 @@ def compare(left: ResultSide, right: ResultSide, *, by: str, show_values: bool, 
     for pair in pairs:
         cells.add(pair)
     for listed in (differences.cells, differences.added, differences.removed):
-        listed.sort(key=_place)
+        listed.sort(key=_sort_key)
     return differences.encode()
 
 
-def _place(listed_row: Json) -> tuple[int, str]:
-    """A key that sorts listed cells and rows by the row of the output; rows of a spool come in another order."""
+def _sort_key(listed_row: Json) -> tuple[int, str]:
+    """Return a key that sorts listed cells and rows by the row of the output; rows of a spool come in another order."""
     place = str(listed_row.get("row", ""))
     row = place.rpartition("!")[2]
     return (int(row) if row.isdecimal() else 0, place)
 
 
-def _how_paired(left: ResultFacts, right: ResultFacts, by: str) -> tuple[str, tuple[RowId, RowId]]:
-    """How rows are paired, in words, and what tells the id of a row on each side; raises BadOutput if `by` asks for a
-    key and the results share none."""
+class _Pairing(NamedTuple):
+    """How the rows of two results are paired."""
+
+    by: str  # in words
+    ids: tuple[RowId, RowId]  # what tells the id of a row, on the left and on the right
+
+
+def _choose_pairing(left: ResultFacts, right: ResultFacts, by: str) -> _Pairing:
+    """Choose how rows are paired: by a key that both results have, else by their source.
+
+    Raises BadOutput if `by` asks for a key and the results share none.
+    """
     keys = [name for name in left.unique if name in right.columns] if by != BY_SOURCE else []
     if keys:
         at = (list(left.columns).index(keys[0]), list(right.columns).index(keys[0]))
-        return f"{BY_KEY} {keys[0]}", (_by_cell(at[0]), _by_cell(at[1]))
+        return _Pairing(f"{BY_KEY} {keys[0]}", (_id_by_cell(at[0]), _id_by_cell(at[1])))
     if by == BY_KEY:
         raise BadOutput("the results share no field that the manifest calls unique; pair their rows by source")
     plain = left.only_sheet is not None and right.only_sheet is not None
-    return BY_SOURCE, (_by_row, _by_row) if plain else (_by_source, _by_source)
+    return _Pairing(BY_SOURCE, (_id_by_row, _id_by_row) if plain else (_id_by_source, _id_by_source))
 
 
-def _by_cell(n: int) -> RowId:
-    """Tells rows by the value of their n-th column."""
-    return lambda row: row.cells[n]
+def _id_by_cell(position: int) -> RowId:
+    """Return a function that identifies rows by the value of a column."""
+    return lambda row: row.cells[position]
 
 
-def _by_source(row: SideRow) -> str:
-    """Tells rows by where they come from; one of unknown source by its place in the output."""
+def _id_by_source(row: SideRow) -> str:
+    """Identify a row by where it comes from; one of unknown source by its place in the output."""
     return row.source or f"row {row.place}"
 
 
-def _by_row(row: SideRow) -> str:
-    """The row of the only sheet, whatever it is called: a text file's sheet is called like the file."""
+def _id_by_row(row: SideRow) -> str:
+    """Identify a row by its number in the only sheet, whose name does not count: a text file's sheet is called like the
+    file."""
     return row.source.rpartition("!")[2] or f"row {row.place}"
 
 
@@ -196,7 +206,7 @@ class _CellComparison:
         differences.counts[f"rows_{what}"] += 1
         if len(listed) < LISTED:
             values = {"values": [cut(text) for text in row.cells[:_FIRST]]} if self._show_values else {}
-            listed.append(_where(row) | values)
+            listed.append(_locate_row(row) | values)
 
     def _count_cells(self, left: SideRow, right: SideRow) -> None:
         """Count the cells that differ in two rows, and list them while there is room."""
@@ -211,24 +221,24 @@ class _CellComparison:
             differences.counts[_kind_of_change(before, after)] += 1
             if len(differences.cells) < LISTED:
                 place = {"cell": output_cell(right_position, right.place), "field": name}
-                differences.cells.append({**_where(right), **place, "left": shown(before), "right": shown(after)})
+                differences.cells.append({**_locate_row(right), **place, "left": shown(before), "right": shown(after)})
         differences.rows["changed" if is_changed else "same"] += 1
 
 
 def _kind_of_change(before: str, after: str) -> str:
-    """The key of BREAKING for a cell whose text differs; an empty text is a blank."""
+    """Return the key of BREAKING for a cell whose text differs; an empty text is a blank."""
     if not before:
         return "values_filled"
     return "values_changed" if after else "values_blanked"
 
 
-def _where(row: SideRow) -> Json:
-    """Where a row is, as comparison.json has it: in the output, and in the input if that is known."""
+def _locate_row(row: SideRow) -> Json:
+    """Locate a row as comparison.json has it: in the output, and in the input if that is known."""
     return {"row": row.place, **({"source": row.source} if row.source else {})}
 
 
 def cut(text: str) -> str:
-    """A text in at most as many characters as are shown."""
+    """Cut a text to as many characters as are shown."""
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
@@ -257,13 +267,13 @@ def compare_facts(left: ResultFacts, right: ResultFacts, differences: Difference
 
 
 def _rank(status: str) -> int:
-    """How bad a status is, 0 for the best; the word before a space is the job's state, a verdict may follow."""
+    """Rank a status, 0 for the best; the word before a space is the job's state, a verdict may follow."""
     state = status.partition(" ")[0]
     return _BEST_FIRST.index(state) if state in _BEST_FIRST else len(_BEST_FIRST)
 
 
 def _names_of_either(left: Iterable[str], right: Iterable[str]) -> list[str]:
-    """The names that one side or both have, each once, those of the left first."""
+    """List the names that one side or both have, each once, those of the left first."""
     return list(dict.fromkeys([*left, *right]))
 
 
@@ -337,7 +347,7 @@ def _compare_findings(left: ResultFacts, right: ResultFacts, differences: Differ
 
 
 def _kind_of_finding(line: str, *, is_new: bool) -> str:
-    """The key of BREAKING for a new or a missing finding, whose line starts with its severity."""
+    """Return the key of BREAKING for a new or a missing finding, whose line starts with its severity."""
     severity = line.partition(" ")[0]
     if severity == "error":
         return "errors_added" if is_new else "errors_removed"

@@ -71,7 +71,7 @@ def _describe(order: InspectOrder) -> None:
 
 
 def _csv_line(cells: Iterable[str]) -> str:
-    """A line of RFC 4180 that ends in a line feed; csv.writer would not quote a lone carriage return then."""
+    """Write a line of RFC 4180 that ends in a line feed; csv.writer would not quote a lone carriage return then."""
     return ",".join('"' + text.replace('"', '""') + '"' if _QUOTED.search(text) else text for text in cells) + "\n"
 
 

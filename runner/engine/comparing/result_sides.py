@@ -54,8 +54,8 @@ class ResultFacts:
     sheets: dict[str, str] = field(default_factory=dict)  # further sheets, each with its size and digest
 
     def encode(self) -> Json:
-        """As expected.json has it; what is empty is left out."""
-        listed = _counted(self.findings)
+        """Return the facts as expected.json has them; what is empty is left out."""
+        listed = _count_findings(self.findings)
         more = {name: count for name, count in self.counts.items() if count != listed.get(name)}
         parts: dict[str, object] = {
             "left_out": self.left_out,
@@ -74,12 +74,13 @@ class ResultFacts:
 
     @property
     def only_sheet(self) -> str | None:
-        """The name of the sheet that all tables are on; None if there are several, or none."""
+        """Return the name of the sheet that all tables are on; None if there are several, or none."""
         names = {name.rpartition("!")[0] for name in self.tables}
         return names.pop() if len(names) == 1 else None
 
     def with_sheet_of(self, other: "ResultFacts") -> "ResultFacts":
-        """The same facts with the other's name of the sheet, if both have one: two files have two names."""
+        """Copy the facts with the other result's name of the sheet, if both have one sheet: two files have two
+        names."""
         mine, theirs = self.only_sheet, other.only_sheet
         if mine is None or theirs is None or mine == theirs:
             return self
@@ -92,7 +93,7 @@ class ResultFacts:
 
     @classmethod
     def decode(cls, raw: bytes) -> "ResultFacts":
-        """The facts of an expected.json; raises BadOutput if it does not have that form."""
+        """Parse the facts of an expected.json; raises BadOutput if it does not have that form."""
         if len(raw) > MAX_BYTES:
             raise BadOutput(f"expected.json is over {MAX_BYTES} bytes")
         try:
@@ -110,15 +111,15 @@ class ResultFacts:
                 },
                 left_out={str(kind): int(rows) for kind, rows in body.get("left_out", {}).items()},
                 findings=findings,
-                counts=_counted(findings) | {str(k): int(n) for k, n in body.get("finding_counts", {}).items()},
+                counts=_count_findings(findings) | {str(k): int(n) for k, n in body.get("finding_counts", {}).items()},
                 sheets={str(name): str(facts) for name, facts in body.get("sheets", {}).items()},
             )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise BadOutput("expected.json does not have the form that `ade test --update` writes") from None
 
 
-def _counted(findings: Sequence[str]) -> dict[str, int]:
-    """How many findings there are by severity, code and field: the words of a line before its place."""
+def _count_findings(findings: Sequence[str]) -> dict[str, int]:
+    """Count the findings by severity, code and field: the words of a line before its place."""
     return dict(Counter(line.partition(_AT)[0] for line in findings))
 
 
@@ -149,7 +150,7 @@ class ResultSide:
         return self._artifact
 
     def rows(self) -> Iterator[SideRow]:
-        """The rows of the output from top to bottom; none if the job ended without an output.
+        """Stream the rows of the output from top to bottom; none if the job ended without an output.
 
         Raises BadOutput for rows that only files of another format have.
         """
@@ -162,8 +163,8 @@ class ResultSide:
         return self._written_rows(self._files.rows, self._artifact)
 
     def _written_rows(self, path: Path, artifact: ArtifactDocument) -> Iterator[SideRow]:
-        """The rows of normalized.xlsx, each with its place in the input as far as it is known."""
-        output, several = artifact["output"], _inputs(artifact) > 1
+        """Stream the rows of normalized.xlsx, each with its place in the input as far as it is known."""
+        output, several = artifact["output"], _count_inputs(artifact) > 1
         added_at = {column.get("added"): n for n, column in enumerate(output["columns"]) if column.get("added")}
         provenance = [added_at[name] for name in _PROVENANCE] if all(name in added_at for name in _PROVENANCE) else []
         data_columns = [n for n in range(len(output["columns"])) if n not in provenance]
@@ -182,7 +183,7 @@ class ResultSide:
                     yield SideRow(f"{prefix}{number}", source, [cell_text(cells[n]) for n in data_columns])
 
     def _extra_sheets(self, artifact: ArtifactDocument) -> dict[str, str]:
-        """The sheets that hooks added: how many rows, and a digest of what is in them."""
+        """Describe the sheets that hooks added: how many rows each has, and a digest of what is in them."""
         extra, path = artifact["output"]["extra_sheets"], self._files.rows
         if not extra or path is None:
             return {}
@@ -196,8 +197,8 @@ class ResultSide:
         return digests
 
 
-def _inputs(artifact: ArtifactDocument) -> int:
-    """How many primary inputs the job had."""
+def _count_inputs(artifact: ArtifactDocument) -> int:
+    """Count the primary inputs of the job."""
     return sum(file["role"] == "primary" for file in artifact["inputs"])
 
 
@@ -210,7 +211,7 @@ def _open_workbook(path: Path) -> Book:
 
 
 def _sheet_named(book: Book, name: str) -> Sheet:
-    """The sheet of a name; raises BadOutput if there is none."""
+    """Return the sheet of this name; raises BadOutput if there is none."""
     for sheet in book.sheets:
         if sheet.name == name:
             return sheet
@@ -218,7 +219,7 @@ def _sheet_named(book: Book, name: str) -> Sheet:
 
 
 def _all_rows(sheet: Sheet, count: int) -> Iterator[tuple[int, Sequence[object]]]:
-    """The data rows of a sheet with their numbers, those without any value too."""
+    """Yield the data rows of a sheet with their numbers, those without any value too."""
     last = 1
     for number, values in sheet.rows():
         if number == 1:
@@ -230,7 +231,7 @@ def _all_rows(sheet: Sheet, count: int) -> Iterator[tuple[int, Sequence[object]]
 
 
 def _expected_rows(path: Path, columns: list[str]) -> Iterator[SideRow]:
-    """The rows of an expected.csv; raises BadOutput if it is not one."""
+    """Stream the rows of an expected.csv; raises BadOutput if it is not one."""
     csv.field_size_limit(_LONGEST)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -247,11 +248,11 @@ def _expected_rows(path: Path, columns: list[str]) -> Iterator[SideRow]:
 
 
 def facts_of(artifact: ArtifactDocument, status: str, sheets: Mapping[str, str]) -> ResultFacts:
-    """The facts of an artifact; probabilities and times, which differ from run to run, are none of them.
+    """Collect the facts of an artifact; probabilities and times, which differ from run to run, are left out.
 
     `sheets`: the further sheets of the output, each with its size and digest.
     """
-    several = _inputs(artifact) > 1
+    several = _count_inputs(artifact) > 1
     output = artifact["output"]
     columns = [column for column in output["columns"] if column.get("added") not in _PROVENANCE]
     counts: dict[str, int] = {}
@@ -260,10 +261,12 @@ def facts_of(artifact: ArtifactDocument, status: str, sheets: Mapping[str, str])
         counts[name] = counts.get(name, 0) + total["count"]
     return ResultFacts(
         status=status,
-        columns=_columns(columns),
-        unique=tuple(name for column, name in zip(columns, _columns(columns), strict=True) if column.get("unique")),
+        columns=_name_columns(columns),
+        unique=tuple(
+            name for column, name in zip(columns, _name_columns(columns), strict=True) if column.get("unique")
+        ),
         tables={
-            _table_name(sheet, table, several=several): _mapping(artifact, table)
+            _table_name(sheet, table, several=several): _fields_of_table(artifact, table)
             for sheet in artifact["sheets"]
             for table in sheet["tables"]
         },
@@ -274,8 +277,8 @@ def facts_of(artifact: ArtifactDocument, status: str, sheets: Mapping[str, str])
     )
 
 
-def _columns(columns: Sequence[OutputColumnPart]) -> dict[str, str]:
-    """Name -> type of each column; one whose header is not shown, or is that of an earlier column, is named by its
+def _name_columns(columns: Sequence[OutputColumnPart]) -> dict[str, str]:
+    """Map the name of each column to its type; one whose header is hidden, or repeats an earlier one, is named by its
     letters."""
     types: dict[str, str] = {}
     for column in columns:
@@ -285,14 +288,14 @@ def _columns(columns: Sequence[OutputColumnPart]) -> dict[str, str]:
 
 
 def _table_name(sheet: SheetFacts, table: TablePart, *, several: bool) -> str:
-    """A table by its place; `several`: the name of its file is part of it."""
+    """Name a table by its place; `several`: there are several files, so the file's name is part of it."""
     place = f"{sheet['name']}!{table['range']}"
     name = f"{sheet['input']}/{place}" if several else place
     return f"{name} (left out)" if table.get("skipped") else name
 
 
-def _mapping(artifact: ArtifactDocument, table: TablePart) -> dict[str, str]:
-    """The field of each column of a table, by letters and header; empty for unmapped ones."""
+def _fields_of_table(artifact: ArtifactDocument, table: TablePart) -> dict[str, str]:
+    """Map each column of a table, named by letters and header, to its field; empty for unmapped ones."""
     return {
         f"{part['column']} {part['header']}" if part["header"] else part["column"]: part["target"] or ""
         for part in artifact["mapping"]
@@ -301,7 +304,8 @@ def _mapping(artifact: ArtifactDocument, table: TablePart) -> dict[str, str]:
 
 
 def _finding_line(finding: FindingPart, *, several: bool) -> str:
-    """A finding as one line: severity, code, field and place; `several`: the name of its file is part of the place."""
+    """Write a finding as one line: severity, code, field and place; `several`: there are several files, so the place
+    names one."""
     words = " ".join(part for part in (finding["severity"], finding["code"], finding.get("field")) if part)
     sheet = finding.get("sheet")
     if not sheet:
@@ -312,6 +316,6 @@ def _finding_line(finding: FindingPart, *, several: bool) -> str:
 
 
 def output_cell(column: int, place: str) -> str:
-    """The address of a cell in the output: its column (0-based) and the place of its row."""
+    """Return the address of a cell in the output, from its column (0-based) and the place of its row."""
     sheet, mark, row = place.rpartition("!")
     return f"{sheet}{mark}{a1.letters(column + 1)}{row}"

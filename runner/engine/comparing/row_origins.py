@@ -21,34 +21,34 @@ class RowOrigin(NamedTuple):
     last: int
 
     def address(self, *, several: bool) -> str:
-        """The row as people write it; with the file where there are several. Empty if the row is not known."""
+        """Write the row as people do, `Sheet1!7`; `several`: with the file. Empty if the row is not known."""
         if self.row is None:
             return ""
         return source_text(self.input if several else "", self.sheet, self.row)
 
 
 def source_text(file: str, sheet: str, row: int) -> str:
-    """A row of an input as people write it; `file`: empty where there is only one."""
+    """Write a row of an input as people do; `file`: empty where there is only one."""
     return f"{file}/{sheet}!{row}" if file else f"{sheet}!{row}"
 
 
 def row_origins(artifact: ArtifactDocument) -> Iterator[RowOrigin] | None:
-    """The source of each row of the output, in its order; None if the books do not say it."""
+    """Work out the source of each row of the output, in its order; None if the books do not say it."""
     if artifact["output"].get("sorted") or "rows_used" in artifact["summary"]:
         return None  # in another order, or several of one row
-    groups = [(sheet, tables) for sheet in artifact["sheets"] for tables in _strands(sheet)]
-    rows = sum(_data_rows(sheet, table) for sheet, tables in groups for table in tables)
+    groups = [(sheet, tables) for sheet in artifact["sheets"] for tables in _group_by_reading(sheet)]
+    rows = sum(_count_data_rows(sheet, table) for sheet, tables in groups for table in tables)
     if rows != artifact["output"]["rows"]:
         return None
-    return (origin for sheet, tables in groups for table in tables for origin in _origins(sheet, table))
+    return (origin for sheet, tables in groups for table in tables for origin in _list_origins(sheet, table))
 
 
-def _strands(sheet: SheetFacts) -> list[list[TablePart]]:
-    """The tables of a sheet in the order they are written: groups of tables that share no row.
+def _group_by_reading(sheet: SheetFacts) -> list[list[TablePart]]:
+    """Return the tables of a sheet in the order they are written: groups of tables that share no row.
 
-    Groups as `strands` in tables/sources.py does, which decided the order of the output.
+    Groups as `group_by_reading` in tables/sources.py does, which decided the order of the output.
     """
-    spans = [(*_span(sheet, table), n) for n, table in enumerate(sheet["tables"])]
+    spans = [(*_data_span(sheet, table), n) for n, table in enumerate(sheet["tables"])]
     groups: list[list[tuple[int, int]]] = []  # the last row so far, and the table
     for top, bottom, n in sorted(spans, key=lambda span: (span[0], _first_column(sheet["tables"][span[2]]))):
         if bottom < top:
@@ -61,8 +61,8 @@ def _strands(sheet: SheetFacts) -> list[list[TablePart]]:
     return [[sheet["tables"][n] for _, n in group] for group in groups]
 
 
-def _span(sheet: SheetFacts, table: TablePart) -> tuple[int, int]:
-    """First and last row of a table's data, kept captions and totals included."""
+def _data_span(sheet: SheetFacts, table: TablePart) -> tuple[int, int]:
+    """Return the first and last row of a table's data, captions and totals that were written included."""
     runs = [run for run in sheet["rows"] if run.get("table") == table["ref"] and run["as"] in _STREAMED]
     ends = [end for run in runs for end in (run["from"], run["to"])]
     if table["data_range"]:
@@ -79,20 +79,20 @@ def _row_of(cell: str) -> int:
 
 
 def _first_column(table: TablePart) -> int:
-    """The number of a table's leftmost column."""
+    """Return the number of a table's leftmost column, from 1."""
     number = 0
     for letter in (c for c in table["range"].partition(":")[0] if c.isalpha()):
         number = number * 26 + ord(letter) - 64
     return number
 
 
-def _data_rows(sheet: SheetFacts, table: TablePart) -> int:
-    """How many rows of a table are in the output."""
+def _count_data_rows(sheet: SheetFacts, table: TablePart) -> int:
+    """Count the rows of a table that are in the output."""
     return sum(run["rows"] for run in sheet["rows"] if run["as"] == "data" and run.get("table") == table["ref"])
 
 
-def _origins(sheet: SheetFacts, table: TablePart) -> Iterator[RowOrigin]:
-    """The origin of each data row of a table, from top to bottom."""
+def _list_origins(sheet: SheetFacts, table: TablePart) -> Iterator[RowOrigin]:
+    """Yield the origin of each data row of a table, from top to bottom."""
     for run in sheet["rows"]:
         if run["as"] != "data" or run.get("table") != table["ref"]:
             continue

@@ -30,7 +30,7 @@ class RowPair(NamedTuple):
 
 
 def rows_in_memory(columns: int) -> int:
-    """How many rows of so many columns may wait in memory."""
+    """Return how many rows of so many columns may wait in memory."""
     return max(_LEAST_ROWS, _WAITING_CELLS // max(1, columns))
 
 
@@ -38,14 +38,17 @@ class RowPairs:
     """Pairs rows of two results that have the same id, in their order."""
 
     def __init__(self, ids: tuple[RowId, RowId], spool: IO[bytes] | None, *, waiting: int) -> None:
-        """`ids`: what tells the id of a row, for each side. `waiting`: how many rows of a side may wait in memory; the
-        others go to `spool`, and without one all wait in memory."""
+        """Prepare to pair rows; `ids`: what tells the id of a row, for each side.
+
+        `waiting`: how many rows of a side may wait in memory; the others go to `spool`, and without one all wait in
+        memory.
+        """
         self._ids = ids
         self._spool = spool
         self._most = waiting
 
     def pairs(self, left: Iterable[SideRow], right: Iterable[SideRow]) -> Iterator[RowPair]:
-        """Every row of both sides once: with its partner, or alone. Pairs come in no particular order."""
+        """Yield every row of both sides once: with its partner, or alone. Pairs come in no particular order."""
         sides = (iter(left), iter(right))
         waiting: tuple[dict[str, Queue], dict[str, Queue]] = ({}, {})
         counts = [0, 0]
@@ -56,7 +59,7 @@ class RowPairs:
                 if row is None:
                     open_sides.remove(side)
                     continue
-                other = _first(waiting[1 - side], name := self._ids[side](row))
+                other = _pop_waiting(waiting[1 - side], name := self._ids[side](row))
                 if other is not None:
                     counts[1 - side] -= 1
                     yield RowPair(row, other) if side == LEFT else RowPair(other, row)
@@ -66,7 +69,7 @@ class RowPairs:
             if max(counts) > self._most and self._spool is not None:
                 yield from self._pair_by_buckets(self._spool, waiting, sides)
                 return
-        yield from _singles(waiting)
+        yield from _pair_singles(waiting)
 
     def _pair_by_buckets(
         self,
@@ -88,12 +91,12 @@ class RowPairs:
                 queues[LEFT].setdefault(self._ids[LEFT](row), deque()).append(row)
             for row in right_bucket.rows():
                 name = self._ids[RIGHT](row)
-                other = _first(queues[LEFT], name)
+                other = _pop_waiting(queues[LEFT], name)
                 if other is not None:
                     yield RowPair(other, row)
                 else:
                     queues[RIGHT].setdefault(name, deque()).append(row)
-            yield from _singles(queues)
+            yield from _pair_singles(queues)
 
 
 class _Bucket:
@@ -122,7 +125,7 @@ class _Bucket:
         self._lines, self._size = [], 0
 
     def rows(self) -> Iterator[SideRow]:
-        """All rows that were added, in their order."""
+        """Read back all rows that were added, in their order."""
         if self._lines:
             self._write()
         for at, size in self._pieces:
@@ -131,8 +134,8 @@ class _Bucket:
                 yield SideRow(*json.loads(line))
 
 
-def _first(waiting: dict[str, Queue], name: str) -> SideRow | None:
-    """Take the first row that waits under this id from `waiting`; None if none waits."""
+def _pop_waiting(waiting: dict[str, Queue], name: str) -> SideRow | None:
+    """Remove the first row that waits under this id, and return it; None if none waits."""
     rows = waiting.get(name)
     if rows is None:
         return None
@@ -142,8 +145,8 @@ def _first(waiting: dict[str, Queue], name: str) -> SideRow | None:
     return row
 
 
-def _singles(waiting: tuple[dict[str, Queue], dict[str, Queue]]) -> Iterator[RowPair]:
-    """The rows that still wait, each without a partner."""
+def _pair_singles(waiting: tuple[dict[str, Queue], dict[str, Queue]]) -> Iterator[RowPair]:
+    """Yield the rows that still wait, each without a partner."""
     for rows in waiting[LEFT].values():
         yield from (RowPair(row, None) for row in rows)
     for rows in waiting[RIGHT].values():

@@ -22,7 +22,7 @@ _SAMPLED_ROWS: Final = 5_000  # of one sheet that samples are taken from
 
 
 def shown_cells(path: Path, request: Mapping[str, Any]) -> dict[str, dict[str, dict[str, list[str]]]]:
-    """The cells of a file that a request asks for, in the form that the module's docstring describes."""
+    """Read the cells of a file that a request asks for, in the form that the module's docstring describes."""
     cells: dict[str, dict[str, dict[str, list[str]]]] = {"rows": {}, "samples": {}}
     rows, samples = request.get("rows") or {}, request.get("samples") or {}
     with open_book(path, name=path.name) as book:
@@ -34,13 +34,13 @@ def shown_cells(path: Path, request: Mapping[str, Any]) -> dict[str, dict[str, d
                 if name in rows or name in samples:
                     numbers = set(map(int, rows.get(name, ())))
                     columns = _Samples(samples.get(name, ()))
-                    cells["rows"][name] = _read(sheet, numbers, columns)
+                    cells["rows"][name] = _read_rows(sheet, numbers, columns)
                     cells["samples"][name] = columns.texts
     return cells
 
 
-def _read(sheet: Sheet, numbers: set[int], samples: "_Samples") -> dict[str, list[str]]:
-    """The texts of the rows with these numbers, and on the way the samples, which are added to `samples`.
+def _read_rows(sheet: Sheet, numbers: set[int], samples: "_Samples") -> dict[str, list[str]]:
+    """Return the texts of the rows with these numbers, and collect samples on the way, in `samples`.
 
     Stops where nothing more is wanted.
     """
@@ -49,7 +49,7 @@ def _read(sheet: Sheet, numbers: set[int], samples: "_Samples") -> dict[str, lis
     last = max(numbers, default=0)
     for seen, (number, values) in enumerate(sheet.rows(), 1):
         if number in numbers:
-            texts[str(number)] = [_text(value) for value in values[:_MOST_COLUMNS]]
+            texts[str(number)] = [_shown_text(value) for value in values[:_MOST_COLUMNS]]
         if seen <= _SAMPLED_ROWS and samples.open:
             samples.add_row(number, values)
         if number >= last and (seen >= _SAMPLED_ROWS or not samples.open):
@@ -61,7 +61,7 @@ class _Samples:
     """Collects the first few different values of columns, row by row."""
 
     def __init__(self, areas: Iterable[Any]) -> None:
-        """`areas`: of each column its letters, and the first and the last row to sample."""
+        """Prepare to sample areas: each has the letters of a column, and the first and the last row to sample."""
         self.texts: dict[str, list[str]] = {}  # by letters
         self.open: dict[str, tuple[int, int, int]] = {}  # still lack values, by letters: number from 0, first, last row
         for letters, first, last in list(areas)[:_MOST_COLUMNS]:
@@ -71,14 +71,14 @@ class _Samples:
     def add_row(self, number: int, values: list[Value]) -> None:
         """Add the values of a row to columns that still lack some."""
         for letters, (column, first, last) in list(self.open.items()):
-            text = _text(values[column]) if first <= number <= last and column < len(values) else ""
+            text = _shown_text(values[column]) if first <= number <= last and column < len(values) else ""
             if text and text not in self.texts[letters]:
                 self.texts[letters].append(text)
             if number > last or len(self.texts[letters]) == _SAMPLES:
                 del self.open[letters]
 
 
-def _text(value: Value) -> str:
-    """A value as text, cut to what is shown; a text stays as it is, without a mark."""
+def _shown_text(value: Value) -> str:
+    """Write a value as text, cut to what is shown; a text stays as it is, without a mark."""
     text = value if isinstance(value, str) else cell_text(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -18,9 +18,9 @@ from runner.engine.contract.events import (
     FinalEvent,
     LogLine,
     PassProgress,
-    bounded,
+    cut_printable,
     decode_event,
-    printable,
+    escape_controls,
 )
 from runner.engine.contract.inspect_order import InspectOrder, ResultFiles
 from runner.engine.contract.job_order import DraftRequest, Order
@@ -129,14 +129,14 @@ __all__ = [
     "StagedFile",
     "VerifyOrder",
     "Where",
-    "bounded",
     "check_published",
+    "cut_printable",
     "data_files",
     "decode_event",
+    "escape_controls",
     "is_data",
     "is_split_file",
     "label_of",
-    "printable",
     "require",
     "split_name",
 ]

@@ -34,7 +34,8 @@ class JsonObject:
         self._at = f"{at}." if at else ""
 
     def _value(self, key: str, kind: type[T], default: T | None) -> T:
-        """The value of a key, of a type; the default if it is absent and there is one."""
+        """Return the value of a key, of this type; the default if it is absent and there is one. Raises ContractBroken
+        otherwise."""
         value = self.raw.get(key)
         if value is None and default is not None:
             return default
@@ -76,7 +77,7 @@ class JsonObject:
         return {key: self.text(key) for key in keys}
 
     def counts(self, key: str) -> tuple[int, ...]:
-        """The list of counts of a key; empty if it is absent."""
+        """Return the list of counts of a key; empty if it is absent."""
         items = self._value(key, list, [])
         are_counts = all(isinstance(item, int) and not isinstance(item, bool) and item >= 0 for item in items)
         require(are_counts, f"{self._at}{key} is not a list of counts")

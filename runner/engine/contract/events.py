@@ -33,18 +33,19 @@ class PassProgress:
         require(self.step in REPORTED_PASSES, "progress of an unknown pass")
 
     def encode(self) -> Json:
-        """Its JSON form."""
+        """Return the JSON form of this `PassProgress`, which `decode` reads back."""
         return {"event": "progress", "pass": self.step, "done": self.done, "total": self.total, "table": self.table}
 
     @classmethod
     def decode(cls, raw: Json) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `PassProgress`; raises ContractBroken if a part is missing or of another
+        type."""
         step, total, table = raw.get("pass"), raw.get("total"), raw.get("table")
         return cls(
             step if isinstance(step, str) else "",
             _count(raw.get("done", 0), "done"),
             None if total is None else _count(total, "total"),
-            None if table is None else bounded(table, _MAX_NAME),
+            None if table is None else cut_printable(table, _MAX_NAME),
         )
 
 
@@ -57,16 +58,19 @@ class LogLine:
     fields: Json
 
     def encode(self) -> Json:
-        """Its JSON form."""
+        """Return the JSON form of this `LogLine`, which `decode` reads back."""
         return {"event": "log", "level": self.level, "name": self.name, "fields": self.fields}
 
     @classmethod
     def decode(cls, raw: Json) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `LogLine`; raises ContractBroken if a part is missing or of another
+        type."""
         fields = raw.get("fields", {})
         if not isinstance(fields, dict):
             raise ContractBroken("log fields that are not an object")
-        return cls(bounded(raw.get("level", "info"), _MAX_LEVEL), bounded(raw.get("name", ""), _MAX_NAME), fields)
+        return cls(
+            cut_printable(raw.get("level", "info"), _MAX_LEVEL), cut_printable(raw.get("name", ""), _MAX_NAME), fields
+        )
 
 
 @dataclass(frozen=True)
@@ -78,20 +82,21 @@ class EndError:
     where: Where = field(default_factory=dict)
 
     def encode(self) -> Json:
-        """Its JSON form."""
+        """Return the JSON form of this `EndError`, which `decode` reads back."""
         return {"code": str(self.code), "message": self.message, "where": self.where}
 
     @classmethod
     def decode(cls, raw: Json) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `EndError`; raises ContractBroken if a part is missing or of another
+        type."""
         where = raw.get("where", {})
         if not isinstance(where, dict):
             raise ContractBroken("a place that is not an object")
         return cls(
             EndCode(str(raw["code"])),
-            bounded(raw.get("message", ""), MAX_MESSAGE),
+            cut_printable(raw.get("message", ""), MAX_MESSAGE),
             {
-                key: value if isinstance(value, int) else bounded(value, _MAX_PLACE)
+                key: value if isinstance(value, int) else cut_printable(value, _MAX_PLACE)
                 for key, value in where.items()
                 if key in WHERE_KEYS and value is not None
             },
@@ -107,7 +112,7 @@ class FinalEvent:
     verified: bool = False
 
     def encode(self) -> Json:
-        """Its JSON form."""
+        """Return the JSON form of this `FinalEvent`, which `decode` reads back."""
         outcome: Json = {"ok": True, "summary": self.summary}
         if self.error is not None:
             outcome = {"ok": False, "error": self.error.encode()}
@@ -115,7 +120,8 @@ class FinalEvent:
 
     @classmethod
     def decode(cls, raw: Json) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `FinalEvent`; raises ContractBroken if a part is missing or of another
+        type."""
         ok, verified = raw.get("ok"), raw.get("event") == "verified"
         if ok is True:
             summary = raw.get("summary", {})
@@ -152,22 +158,22 @@ def _count(value: object, key: str) -> int:
     return value
 
 
-def bounded(value: object, most: int) -> str:
-    """A box's text in at most so many characters, safe to show."""
+def cut_printable(value: object, most: int) -> str:
+    """Cut a box's text to so many characters, and make it safe to show."""
     text = value if isinstance(value, str) else json.dumps(value)
     text = text if len(text) <= most else text[: most - 1] + "…"
-    return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
+    return text if text.isprintable() else "\n".join(map(escape_controls, text.split("\n")))
 
 
-def printable(line: str) -> str:
-    """A line that is safe to show on a terminal or a page: control characters become visible escapes."""
+def escape_controls(line: str) -> str:
+    """Replace control characters of a line by visible escapes, so that a terminal or a page can show it."""
     return "".join(
-        char if char == "\t" or unicodedata.category(char) not in _HIDDEN else _escaped(char) for char in line
+        char if char == "\t" or unicodedata.category(char) not in _HIDDEN else _escape_char(char) for char in line
     )
 
 
-def _escaped(char: str) -> str:
-    """A character as a visible escape."""
+def _escape_char(char: str) -> str:
+    """Write a character as a visible escape."""
     code = ord(char)
     if code <= 0xFF:
         return f"\\x{code:02x}"

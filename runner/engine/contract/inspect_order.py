@@ -28,20 +28,21 @@ class ResultFiles:
     status: str = ""  # how the job ended; expected.json has its own
 
     def below(self, folder: Path) -> Self:
-        """The same with relative paths below a folder."""
+        """Copy the paths, with relative ones below a folder."""
         rows, facts = self.rows, self.facts
         return replace(
             self, rows=None if rows is None else folder / rows, facts=None if facts is None else folder / facts
         )
 
     def encode(self) -> Json:
-        """Its JSON form."""
+        """Return the JSON form of this `ResultFiles`, which `decode` reads back."""
         paths = {"rows": self.rows, "facts": self.facts}
         return {"status": self.status, **{name: str(path) for name, path in paths.items() if path is not None}}
 
     @classmethod
     def decode(cls, read: JsonObject) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `ResultFiles`; raises ContractBroken if a part is missing or of another
+        type."""
         rows, facts = read.optional("rows"), read.optional("facts")
         return cls(
             rows=None if rows is None else Path(rows),
@@ -76,7 +77,7 @@ class InspectOrder:
         return replace(self, results=results, outputs=all_below(folder, self.outputs))
 
     def encode(self) -> Json:
-        """Its JSON form."""
+        """Return the JSON form of this `InspectOrder`, which `decode` reads back."""
         return {
             "order": ORDER_VERSION,
             "inspect": self.what,
@@ -91,7 +92,8 @@ class InspectOrder:
 
     @classmethod
     def decode(cls, raw: object) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `InspectOrder`; raises ContractBroken if a part is missing or of another
+        type."""
         read = JsonObject(raw)
         check_version(read)
         return cls(

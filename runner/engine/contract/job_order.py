@@ -38,12 +38,13 @@ class DraftRequest:
     same: Mapping[str, str] = field(default_factory=dict)  # header -> the header of the same field in an earlier sample
 
     def encode(self) -> Json:
-        """Its JSON form."""
+        """Return the JSON form of this `DraftRequest`, which `decode` reads back."""
         return {"known_only": self.known_only, "rules": self.rules, "same": dict(self.same)}
 
     @classmethod
     def decode(cls, read: JsonObject) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `DraftRequest`; raises ContractBroken if a part is missing or of another
+        type."""
         same = JsonObject(read.object("same"), "draft.same")
         return cls(
             known_only=read.flag("known_only"),
@@ -106,7 +107,7 @@ class Order:
         return [file for file in self.inputs if file.role == role]
 
     def below(self, folder: Path) -> Self:
-        """The same order with its paths below a folder; what is absolute stays."""
+        """Copy the order with its paths below a folder; what is absolute stays."""
 
         def moved(file: StagedFile) -> StagedFile:
             return replace(file, path=folder / file.path)
@@ -124,7 +125,7 @@ class Order:
         )
 
     def encode(self) -> Json:
-        """Its JSON form."""
+        """Return the JSON form of this `Order`, which `decode` reads back."""
         return {
             "order": ORDER_VERSION,
             "job": self.job.encode(),
@@ -147,7 +148,8 @@ class Order:
         }
 
     def _encode_learnt(self) -> Json:
-        """What is known beside the inputs; absent if there is none."""
+        """Return the JSON form of what is known beside the inputs: memories, decision, last drop; absent if there is
+        none."""
         previous = None if self.previous is None else self.previous.encode()
         if previous is not None:
             del previous["version"]  # the newest counts, whatever its version
@@ -165,7 +167,7 @@ class Order:
 
     @classmethod
     def decode(cls, raw: object) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `Order`; raises ContractBroken if a part is missing or of another type."""
         read = JsonObject(raw)
         check_version(read)
         config, headers, previous = read.child("config"), read.child("headers"), read.child("previous")

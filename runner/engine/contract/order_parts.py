@@ -19,12 +19,13 @@ class JobFacts:
     attempt: int = 0
 
     def encode(self) -> Json:
-        """Its JSON form."""
+        """Return the JSON form of this `JobFacts`, which `decode` reads back."""
         return {"job_id": self.job_id, "tenant": self.tenant, "workflow": self.workflow, "attempt": self.attempt}
 
     @classmethod
     def decode(cls, raw: object) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `JobFacts`; raises ContractBroken if a part is missing or of another
+        type."""
         read = JsonObject(raw, "job")
         return cls(
             job_id=read.text("job_id", ""),
@@ -48,7 +49,7 @@ class OriginJob:
     key: str = ""  # where it was dropped; a later file with the same key replaces the rows that it corrects
 
     def encode(self) -> Json:
-        """Its JSON form."""
+        """Return the JSON form of this `OriginJob`, which `decode` reads back."""
         return {
             "job": self.job,
             "inputs": list(self.inputs),
@@ -59,7 +60,8 @@ class OriginJob:
 
     @classmethod
     def decode(cls, read: JsonObject) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `OriginJob`; raises ContractBroken if a part is missing or of another
+        type."""
         return cls(
             job=read.text("job"),
             inputs=read.texts("inputs"),
@@ -93,7 +95,7 @@ class InputFile:
         return InputFacts(role=self.role, name=self.name, sha256=self.sha256, size=self.size)
 
     def encode(self) -> Json:
-        """Its JSON form."""
+        """Return the JSON form of this `InputFile`, which `decode` reads back."""
         return {
             "role": self.role,
             "name": self.name,
@@ -106,7 +108,8 @@ class InputFile:
 
     @classmethod
     def decode(cls, read: JsonObject) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `InputFile`; raises ContractBroken if a part is missing or of another
+        type."""
         corrects = read.child("mends")
         return cls(
             role=read.text("role"),
@@ -129,12 +132,13 @@ class InputFacts:
     size: int
 
     def encode(self) -> Json:
-        """Its JSON form."""
+        """Return the JSON form of this `InputFacts`, which `decode` reads back."""
         return {"role": self.role, "name": self.name, "sha256": self.sha256, "size": self.size}
 
     @classmethod
     def decode(cls, read: JsonObject) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `InputFacts`; raises ContractBroken if a part is missing or of another
+        type."""
         return cls(role=read.text("role"), name=read.text("name"), sha256=read.text("sha256"), size=read.count("size"))
 
 
@@ -148,7 +152,7 @@ class StagedFile:
     sha256: str = ""
 
     def encode(self) -> Json:
-        """Its JSON form."""
+        """Return the JSON form of this `StagedFile`, which `decode` reads back."""
         return {"path": str(self.path), **self.facts()}
 
     def facts(self) -> dict[str, str]:
@@ -157,7 +161,8 @@ class StagedFile:
 
     @classmethod
     def decode(cls, read: JsonObject) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `StagedFile`; raises ContractBroken if a part is missing or of another
+        type."""
         path = read.path()
         key = read.text("key", "") or str(path)
         return cls(path=path, key=key, version=read.text("version", ""), sha256=read.text("sha256", ""))
@@ -178,7 +183,8 @@ class AppliedOverlay:
 
     @classmethod
     def decode(cls, read: JsonObject) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `AppliedOverlay`; raises ContractBroken if a part is missing or of another
+        type."""
         return cls(
             key=read.text("key"),
             version=read.text("version", ""),
@@ -198,7 +204,7 @@ class DecisionFile:
     by: str
 
     def encode(self) -> Json:
-        """Its JSON form."""
+        """Return the JSON form of this `DecisionFile`, which `decode` reads back."""
         return {"path": str(self.path), **self.facts()}
 
     def facts(self) -> dict[str, str]:
@@ -207,7 +213,8 @@ class DecisionFile:
 
     @classmethod
     def decode(cls, read: JsonObject) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `DecisionFile`; raises ContractBroken if a part is missing or of another
+        type."""
         return cls(
             path=read.path(),
             key=read.text("key", ""),
@@ -227,7 +234,7 @@ class SandboxFacts:
     gaps: tuple[str, ...] | None = None
 
     def encode(self) -> Json:
-        """Its JSON form."""
+        """Return the JSON form of this `SandboxFacts`, which `decode` reads back."""
         return {
             "driver": self.driver,
             "level": self.level,
@@ -237,7 +244,8 @@ class SandboxFacts:
 
     @classmethod
     def decode(cls, raw: object) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `SandboxFacts`; raises ContractBroken if a part is missing or of another
+        type."""
         read = JsonObject(raw, "sandbox")
         rungs = read.child("rungs")
         return cls(

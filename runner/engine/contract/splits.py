@@ -35,7 +35,7 @@ class SplitBy:
     @property
     def labels(self) -> tuple[str, ...]:
         """What the files are called after: a label for each value, then that of the other rows."""
-        return (*_labels(self.values), OTHER)
+        return (*_label_values(self.values), OTHER)
 
     def files(self, formats: Iterable[str]) -> tuple[str, ...]:
         """The names of all files, by label and then by format."""
@@ -43,17 +43,18 @@ class SplitBy:
         return tuple(split_name(label, kind) for label in self.labels for kind in kinds)
 
     def encode(self) -> Json:
-        """Its JSON form."""
+        """Return the JSON form of this `SplitBy`, which `decode` reads back."""
         return {"field": self.field, "values": list(self.values)}
 
     @classmethod
     def decode(cls, read: JsonObject) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `SplitBy`; raises ContractBroken if a part is missing or of another
+        type."""
         return cls(field=read.text("field"), values=read.texts("values"))
 
 
 def split_name(label: str, kind: str) -> str:
-    """The name of a split file of a format."""
+    """Return the name of a split file of a format."""
     return f"normalized-{label}.{kind}"
 
 
@@ -63,13 +64,14 @@ def is_split_file(name: str) -> bool:
 
 
 def label_of(name: str) -> str | None:
-    """The label of a split file; None: of another file."""
+    """Return the label of a split file; None for another file."""
     found = _SPLIT_NAME.fullmatch(name)
     return None if found is None else found[1]
 
 
-def _labels(values: Iterable[str]) -> list[str]:
-    """A label for each value, in plain letters, that no other has; of those that would be alike, later ones count."""
+def _label_values(values: Iterable[str]) -> list[str]:
+    """Make a label for each value, in plain letters, that no other has; of those that would be alike, later ones are
+    numbered."""
     used: dict[str, None] = {}
     for value in values:
         plain = unicodedata.normalize("NFKD", value.casefold())

@@ -27,7 +27,7 @@ class DataTypes:
     types: Mapping[str, tuple[str, int | None]]
 
     def encode(self) -> Json:
-        """Its JSON form."""
+        """Return the JSON form of this `DataTypes`, which `decode` reads back."""
         return {
             "output": dict(self.output),
             "types": {name: {"type": kind, "scale": scale} for name, (kind, scale) in self.types.items()},
@@ -35,7 +35,8 @@ class DataTypes:
 
     @classmethod
     def decode(cls, read: JsonObject) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `DataTypes`; raises ContractBroken if a part is missing or of another
+        type."""
         types = JsonObject(read.object("types"), "data.types")
         fields = {name: JsonObject(facts, "a type") for name, facts in types.raw.items()}
         return cls(
@@ -57,7 +58,7 @@ class ReportTerms:
     retention_seconds: int = 0  # how long the results are kept at least; 0: nobody knows
 
     def encode(self) -> Json:
-        """Its JSON form."""
+        """Return the JSON form of this `ReportTerms`, which `decode` reads back."""
         return {
             "language": self.language,
             "shows_values": self.shows_values,
@@ -67,7 +68,8 @@ class ReportTerms:
 
     @classmethod
     def decode(cls, read: JsonObject) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `ReportTerms`; raises ContractBroken if a part is missing or of another
+        type."""
         return cls(
             language=read.text("language", "en"),
             shows_values=read.flag("shows_values"),
@@ -105,11 +107,11 @@ class VerifyOrder:
     sandbox: SandboxFacts = NO_SANDBOX
 
     def ended(self, code: str | None) -> Self:
-        """The same order for a job that ended so; None: with its workbook."""
+        """Copy the order for a job that ended with this code; None: with its workbook."""
         return replace(self, audit=code in EXPLAINED, review=code == EndCode.NEEDS_REVIEW)
 
     def below(self, folder: Path) -> Self:
-        """The same order with its paths below a folder."""
+        """Copy the order with its paths below a folder."""
         return replace(
             self,
             written=all_below(folder, self.written),
@@ -117,7 +119,7 @@ class VerifyOrder:
         )
 
     def encode(self) -> Json:
-        """Its JSON form."""
+        """Return the JSON form of this `VerifyOrder`, which `decode` reads back."""
         return {
             "order": ORDER_VERSION,
             "job": self.job.encode(),
@@ -145,7 +147,8 @@ class VerifyOrder:
 
     @classmethod
     def decode(cls, raw: object) -> Self:
-        """From its JSON form; raises ContractBroken."""
+        """Check and read the JSON form of a `VerifyOrder`; raises ContractBroken if a part is missing or of another
+        type."""
         read = JsonObject(raw)
         check_version(read)
         verify = JsonObject(read.object("verify", is_required=True), "verify")

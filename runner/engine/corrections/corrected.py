@@ -46,19 +46,22 @@ _TOP_ROWS: Final = 200  # of a sheet that are searched for a key
 MAX_ROWS: Final = 1_048_576  # corrected rows of one job
 
 
-def key(kind: str, job: str, number: int, sheet: int, row: int) -> str:
-    """The text of a row's key."""
+def make_key(kind: str, job: str, number: int, sheet: int, row: int) -> str:
+    """Make the key of a row, as rejects.xlsx has it in a column."""
     return f"ade: {kind} {job}/{number}/{sheet}/{row}"
 
 
 def seems_keyed(path: Path) -> bool:
-    """Whether a file, if it is one of text, begins with a key of rejects.xlsx. It is not read as its manifest says."""
+    """Whether a text file begins with a key of rejects.xlsx. The file is not read as its manifest says."""
     with path.open("rb") as file:
         return _RAW_KEY.search(file.read(_RAW)) is not None
 
 
-def claimed(sheet: SpooledSheet, name: str) -> str | None:
-    """The job whose rejects a sheet of a file seems to hold; None for any other sheet."""
+def find_claimed_job(sheet: SpooledSheet, name: str) -> str | None:
+    """Return the job whose rejects a sheet of a file seems to hold; None for any other sheet.
+
+    Raises EngineStop if it looks like rejects without their keys.
+    """
     block = next(iter(sheet.blocks()), None)
     if block is None:
         return None
@@ -79,8 +82,8 @@ def claimed(sheet: SpooledSheet, name: str) -> str | None:
     return claims.most_common(1)[0][0] if claims else None  # a cell of the sender's may look like a key, too
 
 
-def keyed_input(file: InputFile, job: str) -> EngineStop:
-    """How the engine asks for the inputs of the job whose rejects a file corrects."""
+def stop_for_corrected_inputs(file: InputFile, job: str) -> EngineStop:
+    """Make the end of a job that lacks the inputs whose rejects a file corrects; the runner then stages those."""
     return EngineStop(
         EndCode.CORRECTS,
         f"{file.name} holds corrected rejects of job {job}",
@@ -113,7 +116,7 @@ class CorrectedHeader:
     written: dict[int, WrittenColumn] = field(default_factory=dict)  # of a text file: how it writes each column
 
     def at(self, column: int) -> int | None:
-        """The position of a column of the source; None if it is not in the file."""
+        """Return the position in the corrected file of a column of the source; None if it is not there."""
         if self.places is not None:
             position = self.places[column] if column < len(self.places) else None
             return None if position in self.skipped else position
@@ -133,7 +136,8 @@ class CorrectedHeader:
     def correction(
         self, source_value: Value, column: int, values: Sequence[Value], asked_positions: Collection[int]
     ) -> tuple[Value] | None:
-        """What a row of the file says instead of a value of the source; None if it still says the same."""
+        """Return what a row of the file says instead of a value of the source, as a tuple of one; None if it says the
+        same."""
         position = self.at(column)
         if position is None:
             return None
@@ -145,11 +149,11 @@ class CorrectedHeader:
         return None if is_same(source_value, value) else (value,)
 
     def asked(self, values: Sequence[Value]) -> set[int]:
-        """The positions of the cells that a row says have to be corrected."""
+        """Return the positions of the cells that a row says have to be corrected."""
         if self.todo is None or self.todo >= len(values):
             return set()
-        lines = [_label(line) for line in str(values[self.todo]).split("\n")]
-        labels = enumerate(map(_label, self.values))
+        lines = [_header_text(line) for line in str(values[self.todo]).split("\n")]
+        labels = enumerate(map(_header_text, self.values))
         return {position for position, label in labels if label and any(_is_about(line, label) for line in lines)}
 
 
@@ -182,6 +186,7 @@ class Corrections:
     """All corrected rows of a job: read from corrected files, then put into the sheets of its inputs by `of`."""
 
     def __init__(self, findings: Findings) -> None:
+        """Know no corrections yet; `findings` receives rows that cannot be put back."""
         self._findings = findings
         self._sheets: dict[tuple[str, int], SheetCorrections] = {}  # by input and sheet
         # Input, sheet and row of the source -> where in a corrected file the row is that replaces it.
@@ -195,7 +200,7 @@ class Corrections:
 
     @property
     def rows(self) -> int:
-        """Rows that were put back."""
+        """Count the rows that were put back."""
         return sum(len(sheet.applied) for sheet in self._sheets.values())
 
     def read(self, file: InputFile) -> None:
@@ -219,7 +224,7 @@ class Corrections:
                     self._read_sheet(file, corrected_file, sheet, keys_seen)
         except InputUnreadable as error:
             if corrected_file.earlier:
-                self.lost(file.name)
+                self.report_lost(file.name)
                 return
             raise EngineStop(
                 EndCode.INPUT_UNREADABLE, f"{file.name}: {error.message}", input=file.name, reason=error.code,
@@ -228,7 +233,7 @@ class Corrections:
         if file.corrects.job not in self.jobs:
             self.jobs.append(file.corrects.job)
 
-    def lost(self, name: str) -> None:
+    def report_lost(self, name: str) -> None:
         """Report an earlier correction of the same input that can no longer be read."""
         what = f"{name} corrected rows of this input before and is gone or was replaced; correct them once more"
         self._findings.add("mend_lost", "warning", what, rule="mending")
@@ -245,7 +250,7 @@ class Corrections:
         for number, values in rows_of(blocks_of(sheet)):
             key_position, key_match = _find_key(values, key_position)
             if key_match is None:
-                if headings is not None and _holds(values, headings.skipped):
+                if headings is not None and _has_other_values(values, headings.skipped):
                     leave_out(place, number, "mend_without_key", "has no key, so it is unknown which row it corrects")
                 continue
             kind, job = key_match[1], key_match[2]
@@ -259,7 +264,7 @@ class Corrections:
                     _added_columns(values, key_position),
                     corrected_file,
                     place=place,
-                    todo=_place_of_todo(values),
+                    todo=_find_todo_column(values),
                 )
                 for source, above_number, above_values in rows_above:
                     self._add(source, place, KeyedRow(above_number, above_values, headings))
@@ -281,7 +286,7 @@ class Corrections:
         """Add a row as a correction of the row of the source (input, sheet, row) that its key names."""
         name, sheet, number = source
         file = row.headings.file
-        if not _holds(row.values, row.headings.skipped):
+        if not _has_other_values(row.values, row.headings.skipped):
             if not file.earlier:
                 what = "is blank except for its key; the row of the first file stays as it was"
                 self._leave_out(place, row.number, "mend_blank", what, "warning")
@@ -293,7 +298,7 @@ class Corrections:
                 self._origins[source] = (place, row.number)
 
     def of(self, name: str, sheet: Sheet) -> Sheet:
-        """The sheet of an input with its corrected rows in place."""
+        """Return a sheet of an input, with its corrected rows in place if there are any."""
         corrections = self._sheets.get((name, sheet.index))
         return sheet if corrections is None else CorrectedSheet(sheet, corrections, self._findings)
 
@@ -306,7 +311,7 @@ class Corrections:
                     self._leave_out(*origin, "mend_unknown_row", what)
 
     def as_dict(self) -> Json:
-        """What was corrected, as artifact.json has it."""
+        """Return what was corrected, as artifact.json has it."""
         return {"jobs": self.jobs, "rows": self.rows, "left_out": self.left_out}
 
     def _leave_out(self, place: FindingPlace, row: int, code: str, what: str, severity: str = "error") -> None:
@@ -324,6 +329,7 @@ class CorrectedSheet:
     """A sheet that streams corrected rows in place of its own, and notes which it has and which were applied."""
 
     def __init__(self, sheet: Sheet, corrections: SheetCorrections, findings: Findings) -> None:
+        """Stream the rows of `sheet`, with corrections in place."""
         self.inner = sheet
         self.name = sheet.name
         self.index = sheet.index
@@ -344,11 +350,11 @@ class CorrectedSheet:
         return self.inner.remarks() if isinstance(self.inner, Remarking) else []
 
     def blocks(self) -> Iterator[Block]:
-        """The blocks of the source with corrected rows in place."""
+        """Yield the blocks of the source with corrected rows in place; notes in the corrections which rows were met."""
         rows = self._corrections.rows
         self._learn()
         for block in blocks_of(self.inner):
-            self._match(block)
+            self._find_columns(block)
             corrected = [index for index, number in enumerate(block.numbers) if number in rows]
             yield self._with_corrections(block, corrected) if corrected else block
 
@@ -364,19 +370,20 @@ class CorrectedSheet:
             return
         self._has_learnt = True
         for block in blocks_of(self.inner):
-            self._match(block)
+            self._find_columns(block)
             for index in (index for index, number in enumerate(block.numbers) if number in rows_from_text):
                 for values, headings in rows[block.numbers[index]]:
                     if headings.file.is_text and (headings.places is not None or not headings.row):
                         headings.learn([column[index] for column in block.columns], values)
 
-    def _match(self, block: Block) -> None:
-        """Find the columns of corrected files by the header of the source, once it comes by."""
+    def _find_columns(self, block: Block) -> None:
+        """Find the columns of corrected files by the header of the source, once it comes by; reports columns that are
+        gone."""
         for headings in self._named:
             if headings.places is None and headings.row in block.numbers:
                 index = block.numbers.index(headings.row)
                 source_header = [column[index] for column in block.columns]
-                headings.places, missing = matched(source_header, headings.values, headings.skipped)
+                headings.places, missing = match_columns(source_header, headings.values, headings.skipped)
                 if missing and not headings.file.earlier:
                     self._findings.add(
                         "mend_column_gone", "warning",
@@ -386,7 +393,8 @@ class CorrectedSheet:
                     )  # fmt: skip
 
     def _with_corrections(self, block: Block, indexes: Sequence[int]) -> Block:
-        """A block with the corrected values of some of its rows, by their indexes."""
+        """Copy a block with the corrected values of some of its rows, by their indexes; notes them as met and
+        applied."""
         columns = [list(column) for column in block.columns]
         for index in indexes:
             number = block.numbers[index]
@@ -407,8 +415,11 @@ class CorrectedSheet:
 
 
 def _replaced_files(corrections: Sequence[CorrectedRow], changing: Collection[int]) -> dict[int, int]:
-    """Files that a later one with the same key replaces, and the place of that one: it corrects the same row, and was
-    not made of them. What is still wrong in it is replaced by nothing: nobody sets a cell back to that."""
+    """Map each file that a later one with the same key replaces to the place of that one: it corrects the same row, and
+    was not made of it.
+
+    What is still wrong in it is replaced by nothing: nobody sets a cell back to that.
+    """
     files = [headings.file for _, headings in corrections]
     return {
         old_file.number: new_index
@@ -422,7 +433,7 @@ def _replaced_files(corrections: Sequence[CorrectedRow], changing: Collection[in
 
 
 def _corrected_cells(source_values: list[Value], corrections: Sequence[CorrectedRow]) -> dict[int, Value]:
-    """The values of a row that were corrected, by column (0-based); of several corrections the newest counts."""
+    """Return the corrected values of a row, by column (0-based); of several corrections of a cell the newest counts."""
     widths = [len(correction.values) for correction in corrections if correction.headings.places is None]
     blanks: list[Value] = [None] * (max(len(source_values), *widths, 0) - len(source_values))
     is_single = len(corrections) == 1
@@ -447,7 +458,7 @@ def _corrected_cells(source_values: list[Value], corrections: Sequence[Corrected
 def _changes_of_cell(
     source_value: Value, column: int, corrections: Sequence[CorrectedRow], asked_positions: Sequence[Collection[int]]
 ) -> dict[int, Value]:
-    """The corrections of a cell by the numbers of their files: where they differ from what they were made of."""
+    """Return the corrections of a cell by the numbers of their files: where they differ from what they were made of."""
     changed: dict[int, Value] = {}
     for (values, headings), asked_in_row in zip(corrections, asked_positions, strict=True):
         made_of = [number for number in changed if number in headings.file.knows]
@@ -459,14 +470,23 @@ def _changes_of_cell(
     return changed
 
 
-def matched(
+class MatchedColumns(NamedTuple):
+    """Where the columns of a source are in a corrected file."""
+
+    places: list[int | None]  # for each column of the source its position there; None: it is not there
+    missing: int  # columns with a header that were not found
+
+
+def match_columns(
     source_header: Sequence[Value], corrected: Sequence[Value], skipped: frozenset[int]
-) -> tuple[list[int | None], int]:
-    """For each column of the source its position in the corrected file, by header (None: it is not there); and how many
-    columns with a header were not found. `skipped`: positions of the columns that we added."""
-    texts = [_label(value) for value in corrected]
+) -> MatchedColumns:
+    """Find each column of the source in a corrected file, by its header.
+
+    `skipped`: positions of the columns that we added.
+    """
+    texts = [_header_text(value) for value in corrected]
     places: list[int | None] = []
-    names = [_label(value) for value in source_header]
+    names = [_header_text(value) for value in source_header]
     has_moved = any(name and (position >= len(texts) or texts[position] != name) for position, name in enumerate(names))
     for position, name in enumerate(names):
         if not name:
@@ -483,11 +503,18 @@ def matched(
     if not has_moved:  # columns beyond the header, such as notes beside the table
         places += [position for position in range(len(names), max([*skipped, len(names)])) if position not in skipped]
     missing = sum(1 for name, place in zip(names, places, strict=False) if name and place is None)
-    return places, missing
+    return MatchedColumns(places, missing)
 
 
-def _find_key(values: Sequence[Value], likely_position: int) -> tuple[int, re.Match[str] | None]:
-    """Where a row's key is, searched first where the last one was, and its parts; None if it has none."""
+class _FoundKey(NamedTuple):
+    """The key of a row."""
+
+    position: int  # of its column; where the last key was if there is none
+    parts: re.Match[str] | None  # None: the row has no key
+
+
+def _find_key(values: Sequence[Value], likely_position: int) -> _FoundKey:
+    """Find the key of a row, first in the column where the last one was."""
     for position in (likely_position, *range(len(values) - 1, -1, -1)):
         if 0 <= position < len(values):
             value = values[position]
@@ -496,12 +523,12 @@ def _find_key(values: Sequence[Value], likely_position: int) -> tuple[int, re.Ma
                 and str(value)[:5] == "ade: "
                 and (key_match := _KEY.fullmatch(str(value).strip()))
             ):
-                return position, key_match
-    return likely_position, None
+                return _FoundKey(position, key_match)
+    return _FoundKey(likely_position, None)
 
 
 def _added_columns(values: Sequence[Value], key_position: int) -> frozenset[int]:
-    """The positions of the columns that we added: what to do, and the key."""
+    """Return the positions of the columns that we added: what to do, and the key."""
     return frozenset(
         {
             key_position,
@@ -514,8 +541,8 @@ def _added_columns(values: Sequence[Value], key_position: int) -> frozenset[int]
     )
 
 
-def _place_of_todo(values: Sequence[Value]) -> int | None:
-    """The position of the column that says what to do; None if it is gone."""
+def _find_todo_column(values: Sequence[Value]) -> int | None:
+    """Return the position of the column that says what to do; None if it is gone."""
     return next(
         (position for position, value in enumerate(values) if value.__class__ is str and str(value).strip() == TO_DO),
         None,
@@ -523,11 +550,11 @@ def _place_of_todo(values: Sequence[Value]) -> int | None:
 
 
 def _is_about(line: str, label: str) -> bool:
-    """Whether a line of what to do is about the column with a header."""
+    """Whether a line of the column "what to do" is about the column with this header."""
     return line.startswith(f"{label}: ") or f" / {label}: " in line
 
 
-def _holds(values: Sequence[Value], skipped: frozenset[int]) -> bool:
+def _has_other_values(values: Sequence[Value], skipped: frozenset[int]) -> bool:
     """Whether a row has any value besides those in the skipped columns."""
     return any(
         value is not None and str(value).strip() for position, value in enumerate(values) if position not in skipped
@@ -538,6 +565,6 @@ def _ignore(*_: object) -> None:
     """Leaves out a row of an earlier file, whose own result reported it."""
 
 
-def _label(value: Value) -> str:
-    """A header without needless blanks."""
+def _header_text(value: Value) -> str:
+    """Return a header without needless blanks; empty for a blank."""
     return "" if value is None else " ".join(str(value).split())

@@ -56,7 +56,7 @@ _Read = TypeVar("_Read", ReadNumber, ReadMoment)
 
 
 def is_same(source: Value, corrected: Value) -> bool:
-    """Whether a value of a corrected workbook is the one that rejects.xlsx showed for a value of the source.
+    """Whether a cell of a corrected workbook still has the value that rejects.xlsx showed for a value of the source.
 
     A spreadsheet program writes numbers with fewer digits and texts with other line ends. A text that can be read as
     the value of the source is that value: a cell that is wrong comes back, one misread would not.
@@ -72,7 +72,7 @@ def is_same(source: Value, corrected: Value) -> bool:
     if isinstance(source, int | float) and isinstance(corrected, int | float):
         return not isinstance(corrected, bool) and (source == corrected or isclose(source, corrected, rel_tol=_EXACT))
     if isinstance(source, date) and isinstance(corrected, date):
-        return abs(_moment(source) - _moment(corrected)).total_seconds() < _TICK
+        return abs(_as_moment(source) - _as_moment(corrected)).total_seconds() < _TICK
     return type(source) is type(corrected) and source == corrected
 
 
@@ -85,12 +85,14 @@ def _is_written_as(source: Value, text: str) -> bool:
 
 def _is_same_text(source: str, corrected: str) -> bool:
     """Whether two texts differ only in their line ends, or in what a cell has no room for."""
-    lines = _lines(corrected)
-    return lines == _lines(source) or (too_long(source) and lines == _lines(cut(source, MAX_TEXT)))
+    lines = _with_plain_line_ends(corrected)
+    return lines == _with_plain_line_ends(source) or (
+        too_long(source) and lines == _with_plain_line_ends(cut(source, MAX_TEXT))
+    )
 
 
 def _reads_as(text: str, source: Value) -> bool:
-    """Whether a text may stand for a value that is not a text, in any usual way of writing it."""
+    """Whether a text is a usual way of writing a value that is not a text: `1,200.50`, `31.12.2026`."""
     if text.casefold() == str(source).casefold():
         return True
     if isinstance(source, Shown):
@@ -98,9 +100,9 @@ def _reads_as(text: str, source: Value) -> bool:
     if isinstance(source, bool):
         return False
     if isinstance(source, int | float):
-        return any(isclose(reading.value, source, rel_tol=_EXACT) for reading in _numbers(text))
+        return any(isclose(reading.value, source, rel_tol=_EXACT) for reading in _read_numbers(text))
     if isinstance(source, date):
-        return any(reading.value == _moment(source) for reading in _moments(text))
+        return any(reading.value == _as_moment(source) for reading in _read_moments(text))
     return False
 
 
@@ -108,18 +110,21 @@ class WrittenColumn:
     """How one column of a corrected text file is written."""
 
     def __init__(self) -> None:
+        """Know nothing yet about how the column is written; `learn` changes that."""
         self._ways = Counter[str]()
         self._rounded = Counter[int]()  # decimals shown -> numbers that have more
 
     def learn(self, source: Value, text: str) -> None:
-        """Learn from a cell that nobody was asked to correct."""
+        """Learn from a cell that nobody was asked to correct how the file writes numbers or dates."""
         if isinstance(source, int | float) and not isinstance(source, bool):
-            for number in _numbers(text.strip()):
+            for number in _read_numbers(text.strip()):
                 if _is_near(number, source):
                     self._ways[number.way] += 1
                     self._rounded[number.places] += not isclose(number.value, source, rel_tol=_EXACT)
         elif isinstance(source, date):
-            self._ways.update(moment.way for moment in _moments(text.strip()) if _is_within(moment, _moment(source)))
+            self._ways.update(
+                moment.way for moment in _read_moments(text.strip()) if _is_within(moment, _as_moment(source))
+            )
 
     def is_same(self, source: Value, text: str, *, asked: bool) -> bool:
         """Whether a text stands for the value of the source. `asked`: the row says that the cell is to be corrected."""
@@ -142,26 +147,27 @@ class WrittenColumn:
 
     def _is_number(self, source: float, text: str, *, asked: bool) -> bool:
         """Whether a text may stand for a number of the source, in the way that the column is written."""
-        numbers = self._known(_numbers(text))
+        numbers = self._in_known_ways(_read_numbers(text))
         likely = [number for number in numbers if not asked or self._rounded[number.places]]
         return any(_is_near(number, source) for number in likely) or not (numbers or asked)
 
     def _is_moment(self, source: Value, text: str, *, asked: bool) -> bool:
         """Whether a text may stand for a date or time of the source, in the way that the column is written."""
-        moments = self._known(_moments(text)) if isinstance(source, date) else list(_clocks(text))
-        return any(_is_within(moment, _moment(source)) for moment in moments) or not (moments or asked)
+        moments = self._in_known_ways(_read_moments(text)) if isinstance(source, date) else list(_read_clock(text))
+        return any(_is_within(moment, _as_moment(source)) for moment in moments) or not (moments or asked)
 
     def value(self, text: str) -> Value:
-        """The value that a corrected text stands for: the text itself unless the column taught how to read it."""
+        """Read a corrected text to the value that it means: the text itself unless the column taught how to read it."""
         bare = text.strip()
-        for moment in self._known(_moments(bare), sure=True):
+        for moment in self._in_known_ways(_read_moments(bare), sure=True):
             return moment.value.date() if moment.slack >= _A_DAY else moment.value
-        for number in self._known(_numbers(bare), sure=True):
+        for number in self._in_known_ways(_read_numbers(bare), sure=True):
             return int(number.value) if not number.places and number.value.is_integer() else number.value
         return text
 
-    def _known(self, readings: Iterable[_Read], *, sure: bool = False) -> list[_Read]:
-        """Those in the way that the column is written in; where it is not known, all of them or, to be sure, none."""
+    def _in_known_ways(self, readings: Iterable[_Read], *, sure: bool = False) -> list[_Read]:
+        """Choose the readings in the way that the column is written in; if that is unknown all of them, or none if
+        `sure`."""
         all_readings = list(readings)
         counts = sorted(((self._ways[reading.way], reading.way) for reading in all_readings), reverse=True)
         best = {way for count, way in counts if count and count == counts[0][0]}
@@ -169,22 +175,22 @@ class WrittenColumn:
 
 
 def _means_same_truth(text: str, *, source: bool, asked: bool) -> bool:
-    """Whether a text stands for true or false; other languages have other words for it."""
+    """Whether a text means this true or false; other languages have other words for it."""
     same, opposite = ({str(value).casefold(), str(int(value))} for value in (source, not source))
     return text.casefold() in same or not (asked or text.casefold() in opposite)
 
 
 def _are_alike(source: str, text: str) -> bool:
     """Whether a program that took a text for a number or a date may have written it like that."""
-    numbers = [reading.value for reading in _numbers(source.lstrip("0") or "0")]
-    if any(_is_near(reading, value) for reading in _numbers(text) for value in numbers):
+    numbers = [reading.value for reading in _read_numbers(source.lstrip("0") or "0")]
+    if any(_is_near(reading, value) for reading in _read_numbers(text) for value in numbers):
         return True
-    moments = [reading.value for reading in _moments(source)]
-    return any(_is_within(reading, value) for reading in _moments(text) for value in moments)
+    moments = [reading.value for reading in _read_moments(source)]
+    return any(_is_within(reading, value) for reading in _read_moments(text) for value in moments)
 
 
 def _is_near(number: ReadNumber, source: Value) -> bool:
-    """Whether a number that a text shows is a value, as far as it shows it."""
+    """Whether the number that a text shows is this value, as far as the text shows it."""
     return (
         isinstance(source, int | float)
         and abs(number.value - source) <= number.slack * (1 + 1e-9) + abs(source) * _EXACT
@@ -192,17 +198,17 @@ def _is_near(number: ReadNumber, source: Value) -> bool:
 
 
 def _is_within(moment: ReadMoment, source: datetime) -> bool:
-    """Whether a value is within the time that a text shows."""
+    """Whether a value is within the time that a text shows: 14:30:20 is within 14:30."""
     return -_TICK <= (source - moment.value).total_seconds() < moment.slack
 
 
-def _lines(text: str) -> str:
-    """A text with one kind of line ends."""
+def _with_plain_line_ends(text: str) -> str:
+    """Replace every kind of line end by a line feed."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def _moment(value: Value) -> datetime:
-    """A date, or a time since midnight, as a moment."""
+def _as_moment(value: Value) -> datetime:
+    """Convert a date, or a time since midnight, to a moment."""
     if isinstance(value, datetime):
         return value.replace(tzinfo=None)
     if isinstance(value, date):
@@ -212,8 +218,8 @@ def _moment(value: Value) -> datetime:
     return datetime.combine(_MIDNIGHT, value.replace(tzinfo=None)) if isinstance(value, time) else _MIDNIGHT
 
 
-def _numbers(text: str) -> Iterator[ReadNumber]:
-    """The numbers that a text may stand for, by each way of writing them."""
+def _read_numbers(text: str) -> Iterator[ReadNumber]:
+    """Yield the numbers that a text may stand for, by each way of writing them."""
     bare = _BLANKS.sub("", text)
     sign = -1 if bare[:1] == "(" and bare[-1:] == ")" else 1  # as accountants write it
     plain, divisor = (bare[:-1], 100.0) if bare.endswith("%") else (bare[1:-1] if sign < 0 else bare, 1.0)
@@ -224,8 +230,8 @@ def _numbers(text: str) -> Iterator[ReadNumber]:
             yield ReadNumber(way, sign * number / divisor, places, 0.5 * 10.0 ** (power - places) / divisor)
 
 
-def _moments(text: str) -> Iterator[ReadMoment]:
-    """The moments that a text may stand for, by each order of year, month and day."""
+def _read_moments(text: str) -> Iterator[ReadMoment]:
+    """Yield the moments that a text may stand for, by each order of year, month and day."""
     date_parts = _DAY.fullmatch(text)
     clock, slack = _since_midnight(date_parts[5]) if date_parts and date_parts[5] else (timedelta(), _A_DAY)
     if date_parts is None or clock is None:
@@ -243,18 +249,25 @@ def _moments(text: str) -> Iterator[ReadMoment]:
                 continue
 
 
-def _clocks(text: str) -> Iterator[ReadMoment]:
-    """The time since midnight that a text may stand for."""
+def _read_clock(text: str) -> Iterator[ReadMoment]:
+    """Yield the time since midnight that a text may stand for, if it is one."""
     clock, slack = _since_midnight(text)
     if clock is not None:
         yield ReadMoment("", _MIDNIGHT + clock, slack)
 
 
-def _since_midnight(text: str) -> tuple[timedelta | None, float]:
-    """A time of day or a duration, and the seconds that it does not show."""
+class _ShownClock(NamedTuple):
+    """A time of day or a duration, as a text shows it."""
+
+    clock: timedelta | None  # None: the text is not one
+    slack: float  # the seconds that it does not show
+
+
+def _since_midnight(text: str) -> _ShownClock:
+    """Read a time of day or a duration such as 14:30, 26:30:00 or 2:30 pm."""
     clock_parts = _CLOCK.fullmatch(text)
     if clock_parts is None:
-        return None, 0.0
+        return _ShownClock(None, 0.0)
     hours = int(clock_parts[1]) % 12 + 12 * (clock_parts[5] in ("p", "P")) if clock_parts[5] else int(clock_parts[1])
     fraction = clock_parts[4] or ""
     clock = timedelta(
@@ -263,4 +276,4 @@ def _since_midnight(text: str) -> tuple[timedelta | None, float]:
         seconds=int(clock_parts[3] or 0),
         microseconds=int(fraction.ljust(6, "0")),
     )
-    return clock, 60.0 if clock_parts[3] is None else 10.0 ** -len(fraction)
+    return _ShownClock(clock, 60.0 if clock_parts[3] is None else 10.0 ** -len(fraction))

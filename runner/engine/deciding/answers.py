@@ -26,7 +26,7 @@ from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.options import ReadingOptions
 from runner.engine.surveying.partitions import FOUND, OTHER, PartitionDoubt
 from runner.engine.tables.sources import SourceTable
-from runner.engine.values.decisions import Convention, ConventionChoice
+from runner.engine.values.convention_choices import ColumnDecision, Convention, ConventionChoice
 
 _LAST_ROW: Final = 1_048_576
 _REMEMBERED: Final = 2_000  # answers of a decision that a memory gets to know
@@ -61,8 +61,11 @@ class Answers:
     def __init__(
         self, decision: Mapping[str, Any] | None, *, accept: bool = False, readings: Sequence[tuple[str, str]] = ()
     ) -> None:
-        """`decision`: what a person wrote. `accept`: go on with what the job would do. `readings`: headers, and how the
-        memory says that values of this sender's columns are written, which counts for less."""
+        """Prepare to apply what a person wrote, `decision`; with `accept` the job goes on with what it would do.
+
+        `readings`: headers, and how the memory says that values of this sender's columns are written, which counts for
+        less.
+        """
         body = decision or {}
         self._answers: list[dict[str, Any]] = list(body.get("answers") or ())
         self.accept = accept or body.get("accept") is True
@@ -84,7 +87,7 @@ class Answers:
         )  # tables, and sheets of inputs, of which something was decided
 
     def reading(self, reading: ReadingOptions, input_name: str, sheet: str) -> ReadingOptions:
-        """The options for reading a sheet, with the header rows that were decided for it."""
+        """Return the options for reading a sheet, with the header rows that a person decided for it."""
         rows = self._header_rows(input_name, sheet)
         if rows is None or isinstance(rows, str):
             return reading
@@ -100,7 +103,7 @@ class Answers:
         return self._header_rows(input_name, sheet) == list(rows)
 
     def skips(self, input_name: str, sheet: str) -> bool | None:
-        """Whether a person left a sheet out; None if nobody said anything about that."""
+        """Whether a person left a sheet out; None if nobody said anything about that. Marks the answer as used."""
         for n, answer in enumerate(self._answers):
             if answer.get("skip") is not None and _is_about(answer, sheet):
                 self._used.add(n)
@@ -109,7 +112,8 @@ class Answers:
         return True if self._header_rows(input_name, sheet) == SKIP else None
 
     def partition(self, doubt: PartitionDoubt) -> str | None:
-        """How a person said that a part of a sheet is cut into tables; None if nobody did."""
+        """Return how a person said that a part of a sheet is cut into tables; None if nobody did. Marks the answer as
+        used."""
         wanted = partition_id(doubt)
         for n, answer in enumerate(self._answers):
             if answer.get("id") == wanted and answer.get("value") in doubt.values:
@@ -121,11 +125,12 @@ class Answers:
         return None
 
     def cut(self, input_name: str, sheet: str) -> str | None:
-        """How a person said that a sheet is cut into tables, for a memory to keep; None if nobody did."""
+        """Return how a person said that a sheet is cut into tables, for a memory to keep; None if nobody did."""
         return self._cuts.get((input_name, sheet))
 
     def uses(self, table: str) -> bool | None:
-        """Whether a person said that a table holds records; None if nobody said anything about that."""
+        """Whether a person said that a table holds records; None if nobody said anything about that. Marks the answer
+        as used."""
         for n, answer in enumerate(self._answers):
             if answer.get("id") == question_id("table", table) and answer.get("value") in (USE, SKIP):
                 self._used.add(n)
@@ -142,8 +147,11 @@ class Answers:
         return place.table in self._touched or (place.input, place.sheet) in self._touched
 
     def _header_rows(self, input_name: str, sheet: str) -> list[int] | str | None:
-        """The header rows that were decided for a sheet: their numbers, AS_FOUND or SKIP; None where no answer says
-        anything usable. Marks the answer as used."""
+        """Return the header rows that were decided for a sheet: their numbers, AS_FOUND or SKIP; None if no answer
+        decides them.
+
+        Marks the answer as used.
+        """
         wanted = question_id("header", input_name, sheet)
         for n, answer in enumerate(self._answers):
             asked = answer.get("id")
@@ -153,7 +161,7 @@ class Answers:
             if answer.get("header_rows") is not None:
                 rows = [int(row) for row in answer["header_rows"]]
             elif asked == wanted and "value" in answer:
-                rows = _header_answer(answer["value"])
+                rows = _parse_header_answer(answer["value"])
             if rows is not None:
                 self._used.add(n)
                 self._touched.add((input_name, sheet))
@@ -161,27 +169,27 @@ class Answers:
         return None
 
     def apply(self, table: MappedTable, fields: Sequence[Field]) -> None:
-        """Change `choices` of a table to the fields that were decided for its columns."""
-        wanted = self._wanted(table, {f.name for f in fields if f.needs_column})
+        """Change `choices` of a table to the fields that a person decided for its columns."""
+        wanted = self._collect_wanted_fields(table, {f.name for f in fields if f.needs_column})
         if wanted:
             fields_decided = {field for field in wanted.values() if field is not None}
             self._decided |= {(table.source.id, position) for position in wanted}
             self._touched.add(table.source.id)
-            table.choices = [_decided(choice, wanted, fields_decided) for choice in table.choices]
+            table.choices = [_apply_to_choice(choice, wanted, fields_decided) for choice in table.choices]
         for choice in table.choices if self._answers else ():
             if choice.field is None:  # how it is written was asked ahead, and does not matter now
-                self._used.update(n for n, _ in self._places_of(table).ways.get(choice.position, ()))
+                self._used.update(n for n, _ in self._places_in(table).ways.get(choice.position, ()))
 
-    def _wanted(self, table: MappedTable, names: set[str]) -> dict[int, str | None]:
-        """Position -> the field that answers give to a column; None for a column that is no field.
+    def _collect_wanted_fields(self, table: MappedTable, names: set[str]) -> dict[int, str | None]:
+        """Map columns, by position, to the field that answers decide; None for a column that is not a field.
 
-        Marks the answers as used, and notes what they decide.
+        Marks the answers as used, and remembers what they decide.
         """
         wanted: dict[int, str | None] = {}
         fields_decided: set[str] = set()
         likely = {choice.position for choice in table.choices if choice.field is not None}
         for n, answer in enumerate(self._answers):
-            pairs = [pair for pair in self._pairs(table, answer, names) if pair[0] not in wanted]
+            pairs = [pair for pair in self._pair_columns_with_fields(table, answer, names) if pair[0] not in wanted]
             shared = len(pairs) > 1 and answer.get("id") is None  # columns with one header, of which one is the field
             for position, field in sorted(pairs, key=lambda pair: pair[0] not in likely) if shared else pairs:
                 is_used_already = field is not None and field in fields_decided
@@ -189,17 +197,20 @@ class Answers:
                     continue
                 wanted[position] = None if is_used_already else field
                 self._used.add(n)
-                self._note(answer, table, position, {"field": wanted[position]})
+                self._remember_applied(answer, table, position, {"field": wanted[position]})
                 if field is not None:
                     fields_decided.add(field)
         return wanted
 
-    def _pairs(self, table: MappedTable, answer: dict[str, Any], names: set[str]) -> Iterator[tuple[int, str | None]]:
-        """The positions of columns that an answer is about, each with the field that it gives; None: it is no field.
+    def _pair_columns_with_fields(
+        self, table: MappedTable, answer: dict[str, Any], names: set[str]
+    ) -> Iterator[tuple[int, str | None]]:
+        """Yield the position of each column that an answer is about, and the field that it names; None: the column is
+        not a field.
 
-        An answer that a required field has no column is noted, and gives nothing.
+        An answer that a required field has no column is noted in `_without`, and yields nothing.
         """
-        known, asked = self._places_of(table), answer.get("id")
+        known, asked = self._places_in(table), answer.get("id")
         key = "field" if "field" in answer else "value"
         if key not in answer:
             return
@@ -218,8 +229,8 @@ class Answers:
                 yield position, answer["field"]
 
     def _named(self, answer: Mapping[str, Any], table: MappedTable) -> list[int]:
-        """The positions of columns that an answer names by header or letters."""
-        header, letters, known = answer.get("header"), answer.get("column"), self._places_of(table)
+        """Return the positions of columns that an answer names by header or letters."""
+        header, letters, known = answer.get("header"), answer.get("column"), self._places_in(table)
         if not _is_about(answer, table.source.place.sheet) or (header is None and letters is None):
             return []
         by_letters = known.letters.get(letters or "")
@@ -227,8 +238,8 @@ class Answers:
             return [] if by_letters is None else [by_letters]
         return [at for at in known.headers.get(folded(header), ()) if letters is None or at == by_letters]
 
-    def _places_of(self, table: MappedTable) -> "_ColumnPlaces":
-        """Where the columns of a table are found by what answers call them; made once for each table."""
+    def _places_in(self, table: MappedTable) -> "_ColumnPlaces":
+        """Return where the columns of a table are found by what answers call them; made once for each table."""
         places = self._places.get(table.source.id)
         if places is None:
             places = self._places[table.source.id] = _ColumnPlaces({}, {}, {}, {})
@@ -250,31 +261,34 @@ class Answers:
 
     def override(
         self, table: MappedTable, position: int, convention: Convention, choices: list[ConventionChoice]
-    ) -> tuple[Convention, list[ConventionChoice]]:
-        """A column's convention with the readings that were decided for it, now or before, and the choices to
-        record."""
+    ) -> ColumnDecision:
+        """Replace a column's convention by the readings that were decided for it, now or before, and its choices
+        likewise.
+
+        Marks the answers as used, and remembers them for a memory.
+        """
         self._asked_readings = True
         column = table.source.columns[position]
         for choice in choices if not column.generated else ():
             known = self._remembered.get((folded(column.name), choice.kind))
             if known is not None and not choice.sure:
                 convention = convention._replace(**_CHANGES[known])
-                choices = [_overridden(c, known, "memory") if c is choice else c for c in choices]
+                choices = [_as_decided(c, known, "memory") if c is choice else c for c in choices]
         decided_kinds: set[str] = set()
-        for n, reading in self._places_of(table).ways.get(position, ()):
+        for n, reading in self._places_in(table).ways.get(position, ()):
             self._used.add(n)
             self._touched.add(table.source.id)
             if KIND_OF_READING[reading] in decided_kinds:
                 continue
             decided_kinds.add(KIND_OF_READING[reading])
-            self._note(self._answers[n], table, position, {"reading": reading})
+            self._remember_applied(self._answers[n], table, position, {"reading": reading})
             convention = convention._replace(**_CHANGES[reading])
             choices = [
-                _overridden(c, reading, "decision") if c.kind == KIND_OF_READING[reading] else c for c in choices
+                _as_decided(c, reading, "decision") if c.kind == KIND_OF_READING[reading] else c for c in choices
             ]
-        return convention, choices
+        return ColumnDecision(convention, choices)
 
-    def _note(
+    def _remember_applied(
         self, answer: Mapping[str, Any], table: MappedTable, position: int, decided: dict[str, str | None]
     ) -> None:
         """Remember what an answer decided about a column, for a memory to keep."""
@@ -283,9 +297,10 @@ class Answers:
         self._applied[table.source.id, position, kind] = (header, decided)
 
     def applied(self, tables: Mapping[str, MappedTable]) -> list[dict[str, str | None]]:
-        """What was decided about columns with a header, for a memory to keep: a field (None: no field) or a reading.
+        """List what was decided about columns with a header, for a memory to keep: a field (None: no field) or a
+        reading.
 
-        A header is named if the person did, or if it is a label for all we know.
+        A header is named if the person named it, or if it is a label for all we know.
         """
         answers_by_content: dict[tuple[str | None, ...], dict[str, str | None]] = {}
         for (name, position, _), (header_in_answer, decided) in self._applied.items():
@@ -307,7 +322,7 @@ class Answers:
         return (table.source.id, field) in self._without
 
     def accepts(self, question: Question) -> bool:
-        """Whether an answer says yes to a question that has nothing else to be applied; marks it as used."""
+        """Whether an answer says yes to a question that only asks for consent; marks the answer as used."""
         for n, answer in enumerate(self._answers):
             if answer.get("id") == question.id and answer.get("value") in [c.value for c in question.candidates]:
                 self._used.add(n)
@@ -315,7 +330,7 @@ class Answers:
         return False
 
     def unused(self) -> list[int]:
-        """The answers that fit nothing in this file, counted from 1."""
+        """Return the numbers of the answers that fit nothing in this file, counted from 1."""
         left = [(n, answer) for n, answer in enumerate(self._answers, 1) if n - 1 not in self._used]
         if not self._asked_readings:
             left = [
@@ -338,8 +353,8 @@ def _is_about(answer: Mapping[str, Any], sheet: str) -> bool:
     return named is None or folded(named) == folded(sheet)
 
 
-def _header_answer(value: object) -> list[int] | str | None:
-    """What a value says about the header rows; None if it says nothing."""
+def _parse_header_answer(value: object) -> list[int] | str | None:
+    """Parse what a value says about the header rows: a list, AS_FOUND or SKIP; None if it is not an answer to that."""
     text = str(value or "none")
     if text == "none":
         return []
@@ -349,8 +364,10 @@ def _header_answer(value: object) -> list[int] | str | None:
     return [row] if 1 <= row <= _LAST_ROW else None
 
 
-def _decided(choice: MappingChoice, wanted: Mapping[int, str | None], fields_decided: Collection[str]) -> MappingChoice:
-    """A column's choice with what a person decided: its field, or that its field is another column's."""
+def _apply_to_choice(
+    choice: MappingChoice, wanted: Mapping[int, str | None], fields_decided: Collection[str]
+) -> MappingChoice:
+    """Return a column's choice with what a person decided: its field, or that its field is another column's."""
     if choice.position in wanted:
         return choice.decided(wanted[choice.position], "decision", "decided by a person", "decision")
     if choice.field in fields_decided:
@@ -359,7 +376,7 @@ def _decided(choice: MappingChoice, wanted: Mapping[int, str | None], fields_dec
     return choice
 
 
-def _overridden(choice: ConventionChoice, reading: str, by: str) -> ConventionChoice:
-    """A choice between readings as a person or a memory decided it."""
+def _as_decided(choice: ConventionChoice, reading: str, decided_by: str) -> ConventionChoice:
+    """Return a choice between readings as a person or a memory decided it, without the finding that it would be."""
     word = next(word for word, name in READING_OF_CHOICE.items() if name == reading)
-    return choice._replace(chosen=word, evidence={by: 1}, sure=True, message="", settle=None, code="")
+    return choice._replace(chosen=word, evidence={decided_by: 1}, sure=True, message="", settle=None, code="")

@@ -12,7 +12,7 @@ from datetime import date
 from functools import cached_property
 from itertools import chain, pairwise
 from math import fsum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from runner.engine.common.spelling import normalized
 from runner.engine.mapping.table_mapping import MappedTable
@@ -40,6 +40,7 @@ class TableContents:
     """
 
     def __init__(self, table: MappedTable) -> None:
+        """Name the columns of a mapped table; nothing is read yet."""
         self.table = table
         self.id = table.source.id
         self.fields = table.own_fields
@@ -57,7 +58,7 @@ class TableContents:
 
     @cached_property
     def rows(self) -> int:
-        """How many rows of data the table has; of a sheet that is not spooled blank rows count too."""
+        """Count the table's rows of data; of a sheet that is not spooled blank rows count too."""
         source = self.table.source
         if source.spread:
             return sum(len(rows.numbers) for _, rows in chunks([source]))
@@ -73,24 +74,24 @@ class TableContents:
         return isinstance(sheet, SpooledSheet) and sheet.complete
 
     def sample(self, key: str) -> list[Any]:
-        """The first values of a column, without blanks."""
+        """Return the first values of a column, without blanks."""
         return self.table.samples[self.columns[key]]
 
     def shared_values(self, other: "TableContents", keys: Collection[str]) -> int:
-        """How many of the first values of these columns are among the other's first."""
+        """Count the first values of these columns that are among the other table's first ones."""
         both = [key for key in keys if key in self.columns and key in other.columns]
         return sum(len(self.sampled(key) & other.sampled(key)) for key in both)
 
     def sampled(self, key: str) -> set[Any]:
-        """The first values of a column, each once, without case and outer blanks."""
+        """Return the first values of a column, each once, without case and outer blanks."""
         if key not in self._known:
-            self._known[key] = set(map(_plain, self.sample(key)))
+            self._known[key] = set(map(_comparable, self.sample(key)))
         return self._known[key]
 
     def distinguishes_rows(self, key: str) -> bool:
         """Whether (nearly) every row has a value of its own in this column."""
         values = self.sample(key)
-        return len(values) >= _FEW and len(set(map(_plain, values))) * 10 >= 9 * min(len(values), self.rows)
+        return len(values) >= _FEW and len(set(map(_comparable, values))) * 10 >= 9 * min(len(values), self.rows)
 
     def distinguish_rows(self, keys: Collection[str]) -> bool:
         """Whether (nearly) every row has values of its own in these columns together."""
@@ -108,30 +109,30 @@ class TableContents:
 
     def repeats_values(self, key: str) -> bool:
         """Whether most values of a column occur several times."""
-        values = list(map(_plain, self.sample(key)))
+        values = list(map(_comparable, self.sample(key)))
         return len(set(values)) * _REPEATED <= len(values)
 
     def hashes(self, keys: Sequence[str]) -> Iterator[list[int]]:
-        """A number for the values of each row in these columns."""
+        """Yield a hash of each row's values in these columns, chunk by chunk."""
         at = [self.columns[key] for key in keys]
         for _, rows in chunks([self.table.source]):
             yield list(map(hash, zip(*(rows.columns[n] for n in at), strict=True)))
 
     def values(self, key: str) -> Iterator[list[Any]]:
-        """All values of a column, chunk by chunk."""
+        """Yield all values of a column, chunk by chunk."""
         at = self.columns[key]
         for _, rows in chunks([self.table.source]):
             yield rows.columns[at]
 
     def has_keys_of(self, other: "TableContents", key: str) -> bool:
         """Whether (nearly) all values of a column are in that column of another table."""
-        other_values = {_plain(v) for chunk in other.values(key) for v in chunk}
-        own_values = [_plain(v) for chunk in self.values(key) for v in chunk if v is not None]
+        other_values = {_comparable(v) for chunk in other.values(key) for v in chunk}
+        own_values = [_comparable(v) for chunk in self.values(key) for v in chunk if v is not None]
         return sum(map(other_values.__contains__, own_values)) * 10 >= 9 * max(1, len(own_values))
 
     @cached_property
     def has_dates(self) -> bool:
-        """Whether a column begins with a date."""
+        """Whether any column begins with a date."""
         return any(map(self.has_dates_in, self.columns))
 
     def has_dates_in(self, key: str) -> bool:
@@ -139,29 +140,37 @@ class TableContents:
         return key in self.columns and any(isinstance(value, date) for value in self.sample(key)[:1])
 
     def untidiness(self, dated: Collection[str]) -> int:
-        """How many of the first values are numbers or dates as texts, all in one case or with needless blanks."""
+        """Count what is untidy in the first values: numbers or dates as texts, texts in one case or with needless
+        blanks."""
         typed = {*self.numeric, *dated}
         texts = [(key in typed, v) for key in self.columns for v in self.sample(key) if isinstance(v, str)]
         return sum(is_typed + (" ".join(v.split()) != v) + (v in (v.upper(), v.lower())) for is_typed, v in texts)
 
     @cached_property
     def numeric(self) -> list[str]:
-        """The columns of numbers, typed or written."""
+        """List the columns that hold mostly numbers, typed or written."""
         return [key for key in self.columns if _are_numbers(self.sample(key)[:_SAMPLE])]
 
     def numbers(self, key: str) -> Numbers:
-        """The numbers of a column, None for each cell that holds no number."""
+        """Return the numbers of a column, None for each cell that holds no number."""
         return [_number(value) for chunk in self.values(key) for value in chunk]
 
     @cached_property
     def totals(self) -> dict[str, float]:
-        """The sum of each column of numbers."""
+        """Add up each column of numbers."""
         sums: dict[str, list[float]] = {key: [] for key in self.numeric}  # of each chunk
         for _, rows in chunks([self.table.source]):
             for key, chunk_sums in sums.items():
                 if (chunk_sum := summed(rows.columns[self.columns[key]])) is not None:
                     chunk_sums.append(chunk_sum.point)
         return {key: fsum(chunk_sums) for key, chunk_sums in sums.items()}
+
+
+class RepeatedRows(NamedTuple):
+    """How many rows of a table are in other tables."""
+
+    others: list[TableContents]  # those with all fields of the table; empty: nothing was compared
+    rows: int
 
 
 class SeenRows:
@@ -172,21 +181,26 @@ class SeenRows:
         self._sets: dict[tuple[tuple[str, ...], tuple[str | None, ...]], tuple[set[int], set[str]]] = {}
         self._room = MOST_ROWS  # rows that may still be compared
 
-    def hold(self, table: TableContents, others: Sequence[TableContents]) -> tuple[list[TableContents], int]:
-        """The tables that have all fields of this one, and how many of its rows are among theirs."""
+    def count_repeated_rows(self, table: TableContents, others: Sequence[TableContents]) -> RepeatedRows:
+        """Count the rows of a table that are among the rows of the others that have all of its fields.
+
+        Remembers the rows of those others; nothing is counted once the job has compared too many rows.
+        """
         wide = [t for t in others if t.is_comparable and table.fields <= t.fields]
         if not wide or not table.is_comparable:
-            return [], 0
+            return RepeatedRows([], 0)
         keys = tuple(sorted(table.columns.keys() & wide[0].columns.keys()))
         wide = [t for t in wide if t.columns.keys() >= set(keys)]
         if not keys or not self._spend(table.rows):
-            return [], 0
-        known = self._known(keys, table.table.source.surroundings, wide)
-        return wide, sum(sum(map(known.__contains__, chunk)) for chunk in table.hashes(keys))
+            return RepeatedRows([], 0)
+        known = self._remember_rows(keys, table.table.source.surroundings, wide)
+        return RepeatedRows(wide, sum(sum(map(known.__contains__, chunk)) for chunk in table.hashes(keys)))
 
-    def _known(self, keys: tuple[str, ...], apart: tuple[str | None, ...], tables: Sequence[TableContents]) -> set[int]:
-        """The hashes of the rows of some tables in these columns; each table is hashed once."""
-        hashes, hashed = self._sets.setdefault((keys, apart), (set(), set()))
+    def _remember_rows(
+        self, keys: tuple[str, ...], surroundings: tuple[str | None, ...], tables: Sequence[TableContents]
+    ) -> set[int]:
+        """Return the hashes of the rows of some tables in these columns; each table is hashed once."""
+        hashes, hashed = self._sets.setdefault((keys, surroundings), (set(), set()))
         for table in tables:
             if table.id not in hashed and self._spend(table.rows):
                 hashed.add(table.id)
@@ -195,7 +209,7 @@ class SeenRows:
         return hashes
 
     def _spend(self, rows: int) -> bool:
-        """Count rows against what a job may compare; False once it is used up."""
+        """Count rows against what a job may compare; returns False once that is used up."""
         self._room -= rows
         return self._room >= 0
 
@@ -204,9 +218,10 @@ class GroupSums:
     """Sums, means and counts of the rows of some tables: by a column's values, by month, by year and by table."""
 
     def __init__(self, tables: Sequence[TableContents]) -> None:
+        """Prepare to add up the rows of tables; sums are made when they are asked for."""
         self._tables = [t for t in tables if t.is_comparable]
         self._rows = sum(t.rows for t in self._tables)
-        self._made: dict[str, list[_Groups]] = {}  # by column
+        self._made: dict[str, list[_GroupFigures]] = {}  # by column
 
     def are_in(self, table: TableContents) -> bool:
         """Whether a column of a table has sums, means or counts of groups of these rows, and not by chance."""
@@ -220,86 +235,104 @@ class GroupSums:
         numbers_of = {key: table.numbers(key) for key in (table.numeric if keys else ())}
         for key in keys:
             columns = {name: numbers for name, numbers in numbers_of.items() if name != key}
-            labels = list(_flat(table, key)) if key in named_columns else []
+            labels = list(_column_values(table, key)) if key in named_columns else []
             if self._are_grouped_in(columns, full_sums, key, labels):
                 return True
         return False
 
-    def _are_grouped_in(self, columns: Mapping[str, Numbers], whole: set[str], key: str, labels: Sequence[Any]) -> bool:
-        """Whether columns have what these rows give by groups of this key; `whole`: those with the total of all."""
-        total_columns = [numbers for name, numbers in columns.items() if name in whole]
+    def _are_grouped_in(
+        self, columns: Mapping[str, Numbers], total_names: set[str], key: str, labels: Sequence[Any]
+    ) -> bool:
+        """Whether columns have the figures of these rows grouped by `key`; `total_names`: columns that add up to the
+        total of all."""
+        total_columns = [numbers for name, numbers in columns.items() if name in total_names]
         return any(
             groups.are_all_in(total_columns) or groups.are_named_in(labels, columns.values())
-            for groups in self._by(key)
+            for groups in self._groups_by(key)
         )
 
     @cached_property
     def _shared(self) -> list[str]:
-        """The columns that all tables have."""
+        """List the columns that all tables have."""
         return [key for key in self._tables[0].columns if all(key in t.columns for t in self._tables)]
 
     @cached_property
     def _totals(self) -> list[float]:
-        """The sums of all columns of numbers over all tables."""
+        """Add up each column of numbers over all tables."""
         return [
             sum(t.totals.get(key, 0.0) for t in self._tables) for key in {k for t in self._tables for k in t.numeric}
         ]
 
     @cached_property
     def _numbers(self) -> dict[str, Numbers]:
-        """The columns of numbers that all tables have."""
+        """Return the columns of numbers that all tables have."""
         keys = [key for key in self._tables[0].numeric if key in self._shared]
         return {key: [n for t in self._tables for n in t.numbers(key)] for key in keys}
 
-    def _by(self, key: str) -> list["_Groups"]:
-        """The groups of these rows by a column that are worth comparing, made once."""
+    def _groups_by(self, key: str) -> list["_GroupFigures"]:
+        """Return the figures of these rows grouped by a column, as far as they are worth comparing; made once."""
         if key not in self._made:
-            self._made[key] = [groups for groups in self._groups(key) if groups.are_groups]
+            self._made[key] = [groups for groups in self._make_groups(key) if groups.are_groups]
         return self._made[key]
 
-    def _groups(self, key: str) -> Iterator["_Groups"]:
-        """The rows grouped by month and year, by value and by table, as far as the column allows."""
+    def _make_groups(self, key: str) -> Iterator["_GroupFigures"]:
+        """Group the rows by month and year, by value and by table, as far as the column allows."""
         first = self._tables[0]
         dated = any(isinstance(value, date) for value in first.sample(key)[:_SAMPLE])
         values = [v for t in self._tables for chunk in t.values(key) for v in chunk]
         numbers = [column for name, column in self._numbers.items() if name != key]
         if dated:
-            yield _Groups(values, _month, numbers)
-            yield _Groups(values, _year, numbers)
+            yield _GroupFigures(values, _month_of, numbers)
+            yield _GroupFigures(values, _year_of, numbers)
         if first.repeats_values(key):
-            yield _Groups(values, _plain, numbers)
+            yield _GroupFigures(values, _comparable, numbers)
         if key == self._shared[0] and len(self._tables) > 1:
             by_table = [t.id for t in self._tables for chunk in t.values(key) for _ in chunk]
-            yield _Groups(by_table, _plain, list(self._numbers.values()))
+            yield _GroupFigures(by_table, _comparable, list(self._numbers.values()))
 
 
-def lists_values(table: TableContents, others: Sequence[TableContents]) -> tuple[bool, bool]:
-    """Whether each column of this table has values of the others' column of that name and each of them once, as a list
-    of allowed values has; and whether one column lists all values that the others have there."""
+class ListedValues(NamedTuple):
+    """Whether a table lists values of other tables, as a list of allowed values does."""
+
+    lists_all: bool  # each of its columns has values of the others' column of that name, each once
+    lists_one: bool  # one of its columns has all values that the others have there
+
+
+def lists_values(table: TableContents, others: Sequence[TableContents]) -> ListedValues:
+    """Compare each column of a table with the others' column of that name: does it list their values?"""
     keys = [key for key in table.fields if key in others[0].columns and key in table.columns]
     if not keys or not table.is_comparable or not others[0].is_comparable:
-        return False, False
+        return ListedValues(lists_all=False, lists_one=False)
     is_short = table.rows > 1 and table.rows * 2 <= sum(t.rows for t in others)
     is_like = is_short and len(keys) == len(table.columns) and not set(keys) <= set(table.numeric)
     compared = [_compare_values(table, others, key) for key in keys]
     every = is_like and all(is_nested for is_nested, _ in compared)
-    return every and any(others[0].repeats_values(key) for key in keys), any(lists_all for _, lists_all in compared)
+    return ListedValues(
+        lists_all=every and any(others[0].repeats_values(key) for key in keys),
+        lists_one=any(lists_all for _, lists_all in compared),
+    )
 
 
-def _compare_values(table: TableContents, others: Sequence[TableContents], key: str) -> tuple[bool, bool]:
-    """Whether the values of a column are among the others' values or the reverse; and whether it lists all of them,
-    each once, where the others repeat them."""
-    values = [_plain(v) for v in _flat(table, key) if v is not None]
+class _ValueComparison(NamedTuple):
+    """How the values of a column are to those of other tables."""
+
+    is_nested: bool  # one set of values is a part of the other
+    lists_all: bool  # it lists each of their values once, where they repeat them
+
+
+def _compare_values(table: TableContents, others: Sequence[TableContents], key: str) -> _ValueComparison:
+    """Compare the values of a column with those that other tables have in it."""
+    values = [_comparable(v) for v in _column_values(table, key) if v is not None]
     own_values = set(values)
-    other_values = {_plain(v) for t in others if key in t.columns for v in _flat(t, key)} - {None}
+    other_values = {_comparable(v) for t in others if key in t.columns for v in _column_values(t, key)} - {None}
     is_nested = other_values >= own_values or other_values <= own_values
     is_once = len(own_values) == len(values) and others[0].repeats_values(key)
     lists_all = is_once and len(other_values) >= _FEW and other_values <= own_values
-    return is_nested, lists_all
+    return _ValueComparison(is_nested, lists_all)
 
 
-def _flat(table: TableContents, key: str) -> Iterator[Any]:
-    """The values of a column, one by one."""
+def _column_values(table: TableContents, key: str) -> Iterator[Any]:
+    """Yield the values of a column one by one."""
     return chain.from_iterable(table.values(key))
 
 
@@ -312,13 +345,13 @@ def explains_columns(table: TableContents, names: set[str]) -> bool:
     return False
 
 
-def _plain(value: Any) -> Any:
-    """A value for comparison: texts without case and outer blanks."""
+def _comparable(value: Any) -> Any:
+    """Return a value for comparison: texts without case and outer blanks."""
     return value.strip().casefold() if value.__class__ is str else value
 
 
 def _number(value: Any) -> float | None:
-    """The number of a cell, or of a text that is one; None for others and for huge ones."""
+    """Return the number of a cell, or of a text that is one; None for others and for huge ones."""
     if isinstance(value, int | float):
         return float(value) if -_HUGE < value < _HUGE else None
     if isinstance(value, str) and len(value) < 40 and (pair := read(value)) is not None:
@@ -333,29 +366,35 @@ def _are_numbers(values: Sequence[Any]) -> bool:
 
 def _is_total(column_sum: float, totals: Iterable[float]) -> bool:
     """Whether a column adds up to one of these totals, with or without a last row that has the total itself."""
-    return any(total and (_alike(column_sum, total) or _alike(column_sum, 2 * total)) for total in totals)
+    return any(
+        total and (_equal_when_rounded(column_sum, total) or _equal_when_rounded(column_sum, 2 * total))
+        for total in totals
+    )
 
 
-def _alike(rounded: float, exact: float) -> bool:
-    """Whether two numbers are one, the first rounded to the digits that it has."""
+def _equal_when_rounded(rounded: float, exact: float) -> bool:
+    """Whether two numbers are equal, once the exact one is rounded to the digits that the other has."""
     if abs(rounded - exact) <= max(_EXACT * abs(exact), 1e-9):
         return True
     return abs(rounded - exact) <= min(0.51 * _last_digit(rounded), 0.005 * abs(exact))
 
 
 def _last_digit(number: float) -> float:
-    """What a one in the last digit of a number is: 1, a hundredth or less."""
+    """Return the value of a one in the last digit of a number: 1, a hundredth or less."""
     if number == round(number):
         return 1.0
     cents = number * 100
     return 0.01 if abs(cents - round(cents)) < 1e-6 else 1e-4
 
 
-class _Groups:
+class _GroupFigures:
     """Counts, sums and means of rows by group."""
 
     def __init__(self, values: Sequence[Any], group_of: Callable[[Any], Any], columns: Sequence[Numbers]) -> None:
-        """`values`: of the column that groups the rows; `columns`: of numbers, with one for each row."""
+        """Group rows by a value of each, and figure out counts, sums and means of the groups.
+
+        `values`: of the column that groups the rows; `columns`: of numbers, with one for each row.
+        """
         groups = list(map(group_of, values))
         self._group_of = group_of
         self._counts = Counter(groups)
@@ -378,8 +417,10 @@ class _Groups:
             )
 
     def are_all_in(self, columns: Iterable[Numbers]) -> bool:
-        """Whether a column has nothing but these figures; it adds up to all rows, so nobody has to say which is
-        which."""
+        """Whether a column has nothing but these figures.
+
+        It adds up to all rows, so it need not say which figure is of which group.
+        """
         known = [sorted(figures.values()) for figures in self._figures]
         return any(_are_sums([n for n in column if n is not None], sums) for column in columns for sums in known)
 
@@ -396,22 +437,22 @@ class _Groups:
             return False
         if len({label for label, _ in labelled}) < len(labelled) or len({n for _, n in labelled}) < _REPEATED:
             return False
-        return all(_alike(number, sums[label]) for label, number in labelled)
+        return all(_equal_when_rounded(number, sums[label]) for label, number in labelled)
 
 
-def _month(value: Any) -> tuple[int, int] | None:
-    """The year and month of a date."""
+def _month_of(value: Any) -> tuple[int, int] | None:
+    """Return the year and month of a date; None for other values."""
     return (value.year, value.month) if isinstance(value, date) else None
 
 
-def _year(value: Any) -> int | None:
-    """The year of a date."""
+def _year_of(value: Any) -> int | None:
+    """Return the year of a date; None for other values."""
     return value.year if isinstance(value, date) else None
 
 
 def _are_sums(numbers: list[float], sums: list[float]) -> bool:
     """Whether these numbers are all among the sums, but for their own total at the end, and not by chance."""
-    if len(numbers) > _REPEATED and _alike(numbers[-1], fsum(numbers[:-1])):
+    if len(numbers) > _REPEATED and _equal_when_rounded(numbers[-1], fsum(numbers[:-1])):
         numbers = numbers[:-1]
     distinct = set(numbers)
     precise = sum(abs(n) >= _LARGE or n != round(n) for n in distinct)
@@ -423,4 +464,4 @@ def _are_sums(numbers: list[float], sums: list[float]) -> bool:
 def _is_among(number: float, sums: Sequence[float]) -> bool:
     """Whether a number is one of these sums, which are sorted, as far as rounding allows."""
     position = bisect_left(sums, number)
-    return any(_alike(number, other) for other in sums[max(0, position - 1) : position + 1])
+    return any(_equal_when_rounded(number, other) for other in sums[max(0, position - 1) : position + 1])

@@ -19,6 +19,7 @@ class LastDrop:
     """The profile of the sender's last drop, and how this one differs from it; nothing if there is none."""
 
     def __init__(self, order: Order, options: JobOptions, findings: Findings) -> None:
+        """Know the order's earlier profile; it is read by `compare_columns`."""
         self._order = order
         self._options = options
         self._findings = findings
@@ -39,13 +40,13 @@ class LastDrop:
         if any(profile.job == self._order.job.job_id for profile in profiles):
             return None  # it runs again, and its own profile has replaced the one that it was compared with
         now = self.profile(tables, {})
-        chosen = drift.most_like(profiles, now)
+        chosen = drift.choose_likest(profiles, now)
         if chosen is None:
             message = "the profile of the sender's last drop cannot be read; this drop is compared with nothing"
             self._findings.add("drift_unknown", "info", message, rule="drift")
             return None
         self._earlier, self._is_same_kind = chosen
-        self._column_changes = drift.columns_drift(self._earlier.profile, now)
+        self._column_changes = drift.compare_columns(self._earlier.profile, now)
         if not self.has_other_columns:
             return None
         message = f"the columns differ from those of the sender's last drop: {self.words}"
@@ -62,15 +63,15 @@ class LastDrop:
 
     @property
     def words(self) -> str:
-        """How the columns differ, in words."""
-        return "" if self._column_changes is None else drift.words(self._column_changes)
+        """Describe how the columns differ, in words."""
+        return "" if self._column_changes is None else drift.describe_changes(self._column_changes)
 
     def compare_values(self, tables: Sequence[MappedTable], shares: Mapping[str, drift.Shares]) -> DriftPart | None:
         """Report rows and values that differ; returns all changes, or None if there is nothing to compare with."""
         if self._earlier is None:
             return None
         before, now = self._earlier.profile, self.profile(tables, shares)
-        rows, values = drift.rows_drift(before, now), drift.values_drift(before, now)
+        rows, values = drift.compare_rows(before, now), drift.compare_columns_values(before, now)
         if rows["out_of_range"]:
             message = f"the drop has {rows['now']:,} rows, the sender's last one had {rows['before']:,}"
             self._findings.add("drift_rows", "info", message, rule="drift")
@@ -81,12 +82,13 @@ class LastDrop:
         return None if changes is None else changes | {"rows": rows}
 
     def profile(self, tables: Sequence[MappedTable], shares: Mapping[str, drift.Shares]) -> ProfileDocument:
-        """What this drop looks like, for the sender's next one; `shares`: by table, of the rows that were read."""
+        """Describe what this drop looks like, for the sender's next one; `shares`: by table, of the rows that were
+        read."""
         redact = self._options.redact_headers
-        return drift.profile((table.headings(redact=redact), shares.get(table.source.id)) for table in tables)
+        return drift.make_profile((table.headings(redact=redact), shares.get(table.source.id)) for table in tables)
 
     def drift(self, values: list[ValuesChange]) -> DriftPart | None:
-        """The changes as artifact.json has them; None if nothing was compared."""
+        """Return the changes as artifact.json has them; None if nothing was compared."""
         if self._column_changes is None:
             return None
         previous = self._order.previous

@@ -42,7 +42,7 @@ class TableLikeness(NamedTuple):
     agreeing: int = 0  # columns in which the rows agree
 
 
-class _Compared(NamedTuple):
+class _NumbersRelation(NamedTuple):
     """How the numbers of one column are to those of another."""
 
     relation: TableRelation
@@ -50,10 +50,11 @@ class _Compared(NamedTuple):
     is_coarser: bool = True
 
 
-def compare(
+def compare_tables(
     table: TableContents, other: TableContents, *, dated: Collection[str], keys: Collection[str]
 ) -> TableLikeness | None:
-    """How a table's rows are those of another; None if they are others. Columns `dated` and `keys` name a row."""
+    """Compare the rows of two tables: return what differs, None if they are not the same rows. Columns `dated` and
+    `keys` name a row."""
     shared = sorted(table.columns.keys() & other.columns.keys())
     numeric = set(table.numeric).intersection(other.numeric).difference(keys, dated)
     numbers = [key for key in shared if key in numeric]
@@ -62,23 +63,24 @@ def compare(
         return None
     written = any(isinstance(v, str) for k in names if k in dated for t in (table, other) for v in t.sample(k))
     for day_first in (True, False) if written else (True,):
-        rows = _Rows(names, numbers, dated, DateReader((), day_first=day_first))
+        rows = _NamedRows(names, numbers, dated, DateReader((), day_first=day_first))
         if (pairs := rows.pairs_of_rows(table, other)) is not None:
-            return _likeness(pairs, numbers, len(names))
+            return _compare_numbers(pairs, numbers, len(names))
     return None
 
 
-class _Rows:
+class _NamedRows:
     """Rows by what they are called: the texts and dates of some columns."""
 
     def __init__(self, names: Sequence[str], numbers: Sequence[str], dated: Collection[str], dates: DateReader) -> None:
+        """Name rows by the columns `names`, of which `dated` hold dates; `numbers` are the columns to compare."""
         self._names, self._numbers, self._dated, self._dates = names, numbers, dated, dates
 
     def pairs_of_rows(
         self, table: TableContents, other: TableContents
     ) -> list[tuple[Sequence[Any], Sequence[Any]]] | None:
-        """For rows with the same name in both tables, their numbers in each; None unless every row of the first ones of
-        `table` is found in `other`."""
+        """Pair rows with the same name in both tables: their numbers in each. None unless every row among the first
+        ones of `table` is in `other`."""
         if table.rows != other.rows or table.rows <= SAMPLED:
             for key in self._names:
                 other_names = set(self._row_names(key, other.sample(key)))
@@ -86,7 +88,7 @@ class _Rows:
                     return None
         rows_by_name: dict[tuple[Any, ...], Sequence[Any]] = {}
         count = 0
-        for chunk in self._rows(table):
+        for chunk in self._name_rows(table):
             count += len(chunk)
             rows_by_name.update(chunk)
             if count >= _MOST_SEARCHED:
@@ -94,14 +96,14 @@ class _Rows:
         if len(rows_by_name) < _FEW or len(rows_by_name) * 10 < 9 * count:
             return None
         partners: dict[tuple[Any, ...], Sequence[Any]] = {}
-        for chunk in self._rows(other):
+        for chunk in self._name_rows(other):
             partners.update((name, row) for name, row in chunk if name in rows_by_name)
         if len(partners) < len(rows_by_name):
             return None
         return [(row, partners[name]) for name, row in rows_by_name.items()]
 
-    def _rows(self, table: TableContents) -> Iterator[list[tuple[tuple[Any, ...], Sequence[Any]]]]:
-        """The rows of a table by chunk: what each is called, and its numbers."""
+    def _name_rows(self, table: TableContents) -> Iterator[list[tuple[tuple[Any, ...], Sequence[Any]]]]:
+        """Yield the rows of a table by chunk: the name of each, and its numbers."""
         for _, rows in chunks([table.table.source]):
             called = [self._row_names(key, rows.columns[table.columns[key]]) for key in self._names]
             numbers = [rows.columns[table.columns[key]] for key in self._numbers]
@@ -109,41 +111,43 @@ class _Rows:
             yield list(zip(zip(*called, strict=True), values, strict=True))
 
     def _row_names(self, key: str, values: Sequence[Any]) -> list[Any]:
-        """What the values of a column call rows: texts folded, dates as dates."""
+        """Return the part of each row's name that a column gives: texts folded, dates as dates."""
         if key in self._dated:
             self._dates.remarks.clear()
-            return [self._day(value) for value in values]
-        return [_folded(value) for value in values]
+            return [self._as_date(value) for value in values]
+        return [_fold_value(value) for value in values]
 
-    def _day(self, value: Any) -> Any:
-        """A cell as a date, or as a date and time if it has one; folded if it is not a date."""
+    def _as_date(self, value: Any) -> Any:
+        """Return a cell as a date, or as a date and time if it has one; folded if it is not a date."""
         moment = self._dates.moment(value) if isinstance(value, str) and value.strip() else value
         if isinstance(moment, datetime):
             return moment.date() if moment.time() == time() else moment
-        return moment if isinstance(moment, date) else _folded(value)
+        return moment if isinstance(moment, date) else _fold_value(value)
 
 
-def _folded(value: Any) -> Any:
-    """A text without case and needless blanks, or the whole number that it is; other cells as they are."""
+def _fold_value(value: Any) -> Any:
+    """Fold a text's case and needless blanks, or return the whole number that it is; other cells stay as they are."""
     if isinstance(value, str):
         text = " ".join(value.split()).casefold()
         return float(text) if text.isdecimal() and len(text) <= 15 else text or None
     return value
 
 
-def _likeness(
-    pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]], numbers: Sequence[str], names: int
+def _compare_numbers(
+    pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]], numbers: Sequence[str], name_count: int
 ) -> TableLikeness | None:
-    """What differs between paired rows; None if columns differ in several ways.
+    """Compare the numbers of paired rows; None if columns differ in several ways.
 
-    `numbers`: the columns whose numbers a pair has, in their order; `names`: how many columns name the rows.
+    `numbers`: the columns whose numbers a pair has, in their order; `name_count`: how many columns name the rows.
     """
     relations = {
-        key: _closest_relation([_readings(row[n]) for row, _ in pairs], [_readings(row[n]) for _, row in pairs])
+        key: _closest_relation(
+            [_read_both_ways(row[n]) for row, _ in pairs], [_read_both_ways(row[n]) for _, row in pairs]
+        )
         for n, key in enumerate(numbers)
     }
     differing = {key: compared for key, compared in relations.items() if compared.relation is not TableRelation.EQUAL}
-    agreeing = names + len(relations) - len(differing)
+    agreeing = name_count + len(relations) - len(differing)
     if not differing:
         return TableLikeness(TableRelation.EQUAL, agreeing=agreeing)
     first, *others = differing.values()
@@ -153,46 +157,47 @@ def _likeness(
     return TableLikeness(first.relation, tuple(differing), first.factor, first.is_coarser, agreeing)
 
 
-def _readings(value: Any) -> Readings:
-    """The number of a cell by both decimal signs; twice None if it is not a number, or a huge one."""
+def _read_both_ways(value: Any) -> Readings:
+    """Read the number of a cell with a decimal point and with a decimal comma; twice None if it is not a number, or
+    huge."""
     readings = read(value) if isinstance(value, str) and len(value) < 40 else (value, value)
     if readings is None or not all(isinstance(number, int | float) and -_HUGE < number < _HUGE for number in readings):
         return None, None
     return float(readings[0]), float(readings[1])
 
 
-def _closest_relation(left: Sequence[Readings], right: Sequence[Readings]) -> _Compared:
-    """How two columns of numbers are to each other, in the reading in which they are closest."""
+def _closest_relation(left: Sequence[Readings], right: Sequence[Readings]) -> _NumbersRelation:
+    """Relate two columns of numbers in all readings of their decimal signs, and return the closest relation."""
     ways = product((0, 1), repeat=2) if any(a != b for a, b in (*left, *right)) else [(0, 0)]
     return min(
-        (_relation([m[a] for m in left], [t[b] for t in right]) for a, b in ways),
+        (_relate_numbers([m[a] for m in left], [t[b] for t in right]) for a, b in ways),
         key=lambda comparison: comparison.relation,
     )
 
 
-def _relation(column: Sequence[float | None], other: Sequence[float | None]) -> _Compared:
-    """How numbers of one column are to those of the other, row by row."""
+def _relate_numbers(column: Sequence[float | None], other: Sequence[float | None]) -> _NumbersRelation:
+    """Relate the numbers of two columns row by row: equal, rounded, multiplied by one factor, or other."""
     if any((left is None) is not (right is None) for left, right in zip(column, other, strict=True)):
-        return _Compared(TableRelation.OTHER)
+        return _NumbersRelation(TableRelation.OTHER)
     pairs = [(left, right) for left, right in zip(column, other, strict=True) if left is not None and right is not None]
     if all(abs(left - right) <= _EXACT * max(1.0, abs(right)) for left, right in pairs):
-        return _Compared(TableRelation.EQUAL)
+        return _NumbersRelation(TableRelation.EQUAL)
     if any(len(set(numbers)) < _FEW for numbers in zip(*pairs, strict=True)):
-        return _Compared(TableRelation.OTHER)
-    left_decimals, right_decimals = (max(map(_decimals, numbers)) for numbers in zip(*pairs, strict=True))
+        return _NumbersRelation(TableRelation.OTHER)
+    left_decimals, right_decimals = (max(map(_count_decimals, numbers)) for numbers in zip(*pairs, strict=True))
     unit = 10.0 ** -min(left_decimals, right_decimals)
     if left_decimals != right_decimals and all(abs(left - right) < unit for left, right in pairs):
-        return _Compared(TableRelation.ROUNDED, is_coarser=left_decimals < right_decimals)
+        return _NumbersRelation(TableRelation.ROUNDED, is_coarser=left_decimals < right_decimals)
     left, right = max(pairs, key=lambda pair: abs(pair[1]))
     factor = left / right if right else 0.0
     slack = 1.01 * 10.0**-left_decimals
     if factor and all(abs(left - factor * right) <= slack + _EXACT * abs(left) for left, right in pairs):
-        return _Compared(TableRelation.MULTIPLIED, factor)
-    return _Compared(TableRelation.OTHER)
+        return _NumbersRelation(TableRelation.MULTIPLIED, factor)
+    return _NumbersRelation(TableRelation.OTHER)
 
 
-def _decimals(number: float) -> int:
-    """How many decimals a number has, up to a few."""
+def _count_decimals(number: float) -> int:
+    """Count the decimals of a number, up to a few."""
     shifted = (number * 10**n for n in range(_MOST_DECIMALS))
     return next(
         (n for n, shifted_number in enumerate(shifted) if abs(shifted_number - round(shifted_number)) < 1e-6),

@@ -39,10 +39,10 @@ class Candidate(NamedTuple):
     header: str | None = None  # of the column that it is
 
     def as_dict(self) -> Json:
-        """Its JSON form in review.json."""
+        """Return the candidate as review.json has it."""
         sure = None if self.probability is None else round(min(1.0, max(0.0, self.probability)), 4)
         reasons = [{"rule": r["rule"][:200], "weight": r["weight"]} for r in self.reasons[:20]]
-        made: Json = {"value": self.value, "label": _short(self.label), "probability": sure, "reasons": reasons}
+        made: Json = {"value": self.value, "label": _cut_text(self.label), "probability": sure, "reasons": reasons}
         return made | ({"header": self.header[:500]} if self.header is not None else {})
 
 
@@ -62,7 +62,7 @@ class Question(NamedTuple):
     field: str | None = None
 
     def as_dict(self) -> Json:
-        """The question as review.json has it."""
+        """Return the question as review.json has it."""
         return {
             "id": self.id,
             "kind": self.kind,
@@ -79,27 +79,27 @@ class Question(NamedTuple):
 
 
 def question_id(kind: str, *place: str) -> str:
-    """The id of a question of a kind about a place: the same in every attempt on the same input."""
+    """Make the id of a question of a kind about a place: the same in every attempt on the same input."""
     from hashlib import sha256  # noqa: PLC0415  # few jobs ask, and it takes milliseconds to load
 
     return f"{kind}-{sha256(json.dumps(place).encode(errors='backslashreplace')).hexdigest()[:10]}"
 
 
 def partition_id(doubt: PartitionDoubt) -> str:
-    """The id of the question how a part of a sheet is cut into tables."""
+    """Make the id of the question how a part of a sheet is cut into tables."""
     return question_id("tables", doubt.input, doubt.sheet, doubt.area.a1)
 
 
 def folded(text: str) -> str:
-    """One spelling for upper and lower case, runs of blanks and the two ways to write an accent."""
+    """Fold upper and lower case, runs of blanks and the two ways to write an accent into one spelling."""
     return normalize("NFC", " ".join(text.split()).casefold())
 
 
 def label_of(table: MappedTable, position: int) -> str | None:
-    """A column's header where it is a label for all we know; None where it may be a cell's value."""
+    """Return a column's header where it is a label for all we know; None where it may be a cell's value."""
     return table.source.columns[position].name if table.shows_header(position) else None
 
 
-def _short(text: str) -> str:
-    """A text cut to what a question may show."""
+def _cut_text(text: str) -> str:
+    """Cut a text to what a question may show."""
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -28,7 +28,7 @@ from runner.engine.mapping.score import MappingChoice, RunnerUp
 from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.options import JobOptions, why_asked
 from runner.engine.protocol import EngineStop, open_output
-from runner.engine.surveying.partitions import PartitionDoubt, named
+from runner.engine.surveying.partitions import PartitionDoubt, name_ranges
 
 VERSION: Final = 1
 MOST_QUESTIONS: Final = 200
@@ -62,7 +62,7 @@ class Asking:
         *,
         valued: Collection[str],
     ) -> None:
-        """`valued`: fields that need no column."""
+        """Prepare to ask about the tables of a job; `valued`: fields that need no column."""
         self.mode = options.mapping.review
         self._low, self._high = options.mapping.unsure
         self._redact = options.redact_headers
@@ -80,15 +80,15 @@ class Asking:
         return self.mode != "never" and not self._answers.accept
 
     def questions(self, tables: Sequence[MappedTable], readings: Sequence[ChosenReading]) -> list[Question]:
-        """All that is unsure about these tables, each question once."""
+        """Ask about everything that is unsure about these tables, each question once."""
         self._sheets = {(t.source.place.input, t.source.place.sheet) for t in tables}
-        questions = [question for table in tables for question in self._headers(table)]
+        questions = [question for table in tables for question in self._ask_headers(table)]
         for table in tables:
-            missing = list(self._required(table))
+            missing = list(self._ask_required_fields(table))
             near = {question.field for question in missing}
             questions += missing
-            questions += self._columns(table, near)
-        questions += self._readings(tables, readings)
+            questions += self._ask_columns(table, near)
+        questions += self._ask_readings(tables, readings)
         unique = {question.id: question for question in questions}
         return [
             question
@@ -96,13 +96,15 @@ class Asking:
             if question.kind not in ("header", "drift") or not self._answers.accepts(question)
         ]
 
-    def partitions(self, doubts: Sequence[PartitionDoubt]) -> Iterator[Question]:
-        """How parts of sheets are cut into tables that could be cut in two ways."""
+    def ask_partitions(self, doubts: Sequence[PartitionDoubt]) -> Iterator[Question]:
+        """Ask how parts of sheets are cut into tables that could be cut in two ways."""
         for doubt in doubts:
             ways = zip(doubt.values, (doubt.chosen, doubt.other), (None, doubt.probability), strict=True)
             options = tuple(
                 Candidate(
-                    value, f"{'one table' if len(ranges) == 1 else f'{len(ranges)} tables'}: {named(ranges, 20)}", p
+                    value,
+                    f"{'one table' if len(ranges) == 1 else f'{len(ranges)} tables'}: {name_ranges(ranges, 20)}",
+                    p,
                 )
                 for value, ranges, p in ways
             )
@@ -116,8 +118,8 @@ class Asking:
                 sheet=doubt.sheet,
             )
 
-    def tables(self, doubts: Sequence[TableDoubt]) -> Iterator[Question]:
-        """Whether tables hold records that may hold something else."""
+    def ask_tables(self, doubts: Sequence[TableDoubt]) -> Iterator[Question]:
+        """Ask whether tables hold records that may hold something else."""
         labels = {USE: "yes: use it", SKIP: "no: leave it out"}
         for table, is_used, message in doubts:
             place, area = table.source.place, table.source.table.range.a1
@@ -128,13 +130,14 @@ class Asking:
                 f"Does {area} of sheet “{place.sheet}” hold records? {message[:1].upper()}{message[1:]}.",
                 tuple(Candidate(o, labels[o]) for o in dict.fromkeys([chosen, *labels])),
                 chosen,
-                **self._place(table),
+                **self._place_keys(table),
             )
 
-    def supposed(self, questions: Sequence[Question], tables: Sequence[MappedTable]) -> list[MappedTable]:
-        """The tables with the likeliest answer to each question about a column that is no field yet.
+    def suppose_likeliest(self, questions: Sequence[Question], tables: Sequence[MappedTable]) -> list[MappedTable]:
+        """Copy the tables with the likeliest answer to each question about a column that is not a field yet.
 
-        What would have to be asked then is asked at once: another round would cost days."""
+        What would have to be asked then is asked at once: another round would cost days.
+        """
         likely: dict[str, dict[str, str]] = {}  # table -> letters of a column -> field
         for question in questions:
             table, first = question.table or "", question.candidates[0]
@@ -156,16 +159,17 @@ class Asking:
             if (by_letters := likely.get(table.source.id))
         ]
 
-    def ahead(
+    def ask_ahead(
         self, supposed: Sequence[MappedTable], tables: Sequence[MappedTable], readings: Sequence[ChosenReading]
     ) -> list[Question]:
-        """Questions how values are written of columns that may become fields; `supposed`: as if they were fields."""
+        """Ask how values are written in columns that may become fields; `supposed`: the tables as if they were
+        fields."""
         fields = {(t.source.id, t.letters(c.position)): c.field for t in tables for c in t.choices}
-        asked = self._readings(supposed, readings, ahead=True)
+        asked = self._ask_readings(supposed, readings, ahead=True)
         return [question for question in asked if fields[question.table or "", question.column or ""] is None]
 
-    def drift(self, changes: str) -> list[Question]:
-        """The question whether columns that differ from the sender's last drop are meant; none once it is answered."""
+    def ask_drift(self, changes: str) -> list[Question]:
+        """Ask whether columns that differ from the sender's last drop are meant; nothing once it is answered."""
         question = Question(
             question_id("drift", changes),
             "drift",
@@ -176,8 +180,8 @@ class Asking:
         )
         return [] if self._answers.accept or self._answers.accepts(question) else [question]
 
-    def _headers(self, table: MappedTable) -> Iterator[Question]:
-        """The question which rows are the header of a table, if that is in doubt and nobody said so before."""
+    def _ask_headers(self, table: MappedTable) -> Iterator[Question]:
+        """Ask which rows are the header of a table, if that is in doubt and nobody said so before."""
         source = table.source
         if source.table.shape is not None:
             return  # confirmed before
@@ -202,7 +206,7 @@ class Asking:
         )
 
     def _header_candidates(self, table: MappedTable, first: int) -> tuple[Candidate, ...]:
-        """The rows near the `first` one that may be a table's header; as found, none, or no table at all."""
+        """Offer the rows near the `first` one that may be a table's header; as found, none, or no table at all."""
         rows, bottom = table.source.table.header_rows, table.source.table.range.bottom
         near = range(max(1, first - _ROWS_ABOVE), min(first + _ROWS_BELOW, bottom) + 1)
         options = [AS_FOUND if rows else "none", *(str(row) for row in near if [row] != list(rows)), "none"]
@@ -216,8 +220,8 @@ class Asking:
         """Whether no other sheet has a table."""
         return self._sheets <= {(table.source.place.input, table.source.place.sheet)}
 
-    def _required(self, table: MappedTable) -> Iterator[Question]:
-        """Questions which column is a required field that has none."""
+    def _ask_required_fields(self, table: MappedTable) -> Iterator[Question]:
+        """Ask which column is a required field that no column is mapped to."""
         mapped = {choice.field for choice in table.choices if choice.field is not None} | set(table.fields)
         free = [
             choice
@@ -239,7 +243,9 @@ class Asking:
                 free,
                 key=lambda choice: -runner_up[choice.position].probability if choice.position in runner_up else 1.0,
             )
-            columns = [self._column(table, choice, runner_up.get(choice.position)) for choice in near[:_CANDIDATES]]
+            columns = [
+                self._column_candidate(table, choice, runner_up.get(choice.position)) for choice in near[:_CANDIDATES]
+            ]
             yield Question(
                 question_id("required", table.source.id, field.name),
                 "required",
@@ -247,27 +253,27 @@ class Asking:
                 (*columns, Candidate(None, "no column: leave it empty")),
                 None,
                 field=field.name,
-                **self._place(table),
+                **self._place_keys(table),
             )
 
-    def _column(self, table: MappedTable, choice: MappingChoice, near: RunnerUp | None) -> Candidate:
-        """A column as a candidate for a required field; `near`: how likely it is that field, if that is known."""
-        header = self._header(table, choice.position)
+    def _column_candidate(self, table: MappedTable, choice: MappingChoice, near: RunnerUp | None) -> Candidate:
+        """Offer a column as a required field; `near`: how likely it is that field, if that is known."""
+        header = self._shown_header(table, choice.position)
         letters = table.letters(choice.position)
         label = f"column {letters}" if header is None else f"column {letters}: {header}"
         if near is None:
             return Candidate(letters, label, header=header)
         return Candidate(letters, label, near.probability, listed(near.contributors, redact=self._redact), header)
 
-    def _columns(self, table: MappedTable, asked_fields: Collection[str | None]) -> Iterator[Question]:
-        """Questions which field a column is whose mapping is unsure; `asked_fields`: are asked about by themselves."""
+    def _ask_columns(self, table: MappedTable, asked_fields: Collection[str | None]) -> Iterator[Question]:
+        """Ask which field a column is whose mapping is unsure; `asked_fields`: are asked about by themselves."""
         sure = {
             choice.field for choice in table.choices if choice.field is not None and choice.probability >= self._high
         }
         for choice in table.choices:
             if self._answers.is_decided(table, choice.position) or not self._is_unsure(choice, sure, asked_fields):
                 continue
-            letters, header = table.letters(choice.position), self._header(table, choice.position)
+            letters, header = table.letters(choice.position), self._shown_header(table, choice.position)
             alternatives = [
                 alternative
                 for alternative in choice.runners_up
@@ -278,22 +284,22 @@ class Asking:
             options = [
                 Candidate(
                     alternative.field,
-                    self._label(alternative.field),
+                    self._field_label(alternative.field),
                     alternative.probability,
                     listed(alternative.contributors, redact=self._redact),
                 )
                 for alternative in alternatives
             ]
-            named = f"Column {letters}" + (f" (“{header}”)" if header is not None else "")
+            column_name = f"Column {letters}" + (f" (“{header}”)" if header is not None else "")
             yield Question(
                 question_id("column", table.source.id, letters),
                 "column",
-                f"Which field is {named[0].lower()}{named[1:]}?",
+                f"Which field is {column_name[0].lower()}{column_name[1:]}?",
                 (*options[:_CANDIDATES], Candidate(None, "no field")),
                 choice.field,
                 column=letters,
                 header=header,
-                **self._place(table),
+                **self._place_keys(table),
             )
 
     def _is_unsure(self, choice: MappingChoice, sure: Collection[str | None], near: Collection[str | None]) -> bool:
@@ -311,34 +317,34 @@ class Asking:
         others = [other for other in choice.runners_up if other.field not in sure and other.field not in near]
         return any(other.probability >= self._low for other in others)
 
-    def _readings(
+    def _ask_readings(
         self, tables: Sequence[MappedTable], readings: Sequence[ChosenReading], *, ahead: bool = False
     ) -> Iterator[Question]:
-        """Questions how the values of columns are written, where two readings fit; `ahead`: they may become fields."""
+        """Ask how the values of columns are written, where two readings fit; `ahead`: they may become fields."""
         by_id = {t.source.id: t for t in tables}
         for reading in readings:
             table = by_id.get(reading.place.table) if reading.place else None
             if table is not None and not reading.sure and reading.kind in _READINGS and reading.column is not None:
-                yield from self._reading(table, reading, ahead=ahead)
+                yield from self._ask_reading(table, reading, ahead=ahead)
 
-    def _reading(self, table: MappedTable, reading: ChosenReading, *, ahead: bool) -> Iterator[Question]:
-        """The question how the values of one column are written; none if a person could not decide it."""
+    def _ask_reading(self, table: MappedTable, reading: ChosenReading, *, ahead: bool) -> Iterator[Question]:
+        """Ask how the values of one column are written; nothing if a person could not decide it."""
         position = next((n for n, column in enumerate(table.source.columns) if column.index == reading.column), None)
         if position is None:
             return
         chosen = READING_OF_CHOICE.get(reading.chosen)
         if chosen is None:
             return
-        letters, header = table.letters(position), self._header(table, position)
+        letters, header = table.letters(position), self._shown_header(table, position)
         options = dict.fromkeys([chosen, *_READINGS[reading.kind]])
         evidence = [{"rule": f"{name}: {count}", "weight": 0.0} for name, count in reading.evidence.items()]
-        named = f"column {letters}" + (f" (“{header}”)" if header is not None else "")
+        name_ranges = f"column {letters}" + (f" (“{header}”)" if header is not None else "")
         yield Question(
             question_id("reading", table.source.id, letters),
             "reading",
-            f"If {named} is {reading.field}: how are its values written? Two readings fit."
+            f"If {name_ranges} is {reading.field}: how are its values written? Two readings fit."
             if ahead
-            else f"How are the values of {named} written? Two readings fit.",
+            else f"How are the values of {name_ranges} written? Two readings fit.",
             tuple(
                 Candidate(reading_name, _LABELS[reading_name], None, evidence if reading_name == chosen else ())
                 for reading_name in options
@@ -347,21 +353,22 @@ class Asking:
             column=letters,
             header=header,
             field=reading.field,
-            **self._place(table),
+            **self._place_keys(table),
         )
 
-    def _place(self, table: MappedTable) -> dict[str, str]:
-        """Where a table is, as a question names it."""
+    def _place_keys(self, table: MappedTable) -> dict[str, str]:
+        """Return where a table is, as keyword arguments of a question."""
         place = table.source.place
         return {"input": place.input, "sheet": place.sheet, "table": place.table}
 
-    def _label(self, name: str) -> str:
-        """A field's name and label."""
+    def _field_label(self, name: str) -> str:
+        """Return a field's name and label."""
         field = self._fields.get(name)
         return name if field is None or not field.label else f"{name} ({field.label})"
 
-    def _header(self, table: MappedTable, position: int) -> str | None:
-        """A column's header where it may be shown: it is a label for all we know, and the manifest does not hide it."""
+    def _shown_header(self, table: MappedTable, position: int) -> str | None:
+        """Return a column's header where it may be shown: it is a label for all we know, and the manifest does not hide
+        it."""
         label = None if self._redact else label_of(table, position)
         return None if label is None else label.encode(errors="replace").decode()
 
@@ -376,7 +383,7 @@ class Asking:
         return EngineStop(EndCode.NEEDS_REVIEW, f"{many} for a person", remedy="answer them: see review.html")
 
     def _document(self, questions: Sequence[Question], left_out: int) -> Json:
-        """The content of review.json."""
+        """Make the content of review.json."""
         order = self._order
         return {
             "review_version": VERSION,

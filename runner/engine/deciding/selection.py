@@ -16,7 +16,7 @@ from runner.engine.common.fields import NUMERIC, TEMPORAL, Field
 from runner.engine.common.findings import Findings
 from runner.engine.common.spelling import normalized
 from runner.engine.deciding.derivation import GroupSums, SeenRows, TableContents, explains_columns, lists_values
-from runner.engine.deciding.pairing import TableLikeness, TableRelation, compare
+from runner.engine.deciding.pairing import TableLikeness, TableRelation, compare_tables
 from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.tables.sources import SourceTable
 from runner.engine.values.calendar_names import MONTHS, WEEKDAYS, folded
@@ -86,8 +86,17 @@ def skip_unnamed(tables: Sequence[SourceTable], names: Sequence[str], findings: 
             findings.add("table_skipped", "info", message, place=table.place, rule="structure")
     for name in names:
         if not any(is_named(table, name) for table in tables):
-            message = f"reading.tables names {name[:100]}, and there is no table; the tables are: {_named(tables)}"
+            message = (
+                f"reading.tables names {name[:100]}, and there is no table; the tables are: {_name_places(tables)}"
+            )
             findings.add("no_table", "warning", message, rule="structure")
+
+
+class Selection(NamedTuple):
+    """The tables that the job uses."""
+
+    tables: list[MappedTable]
+    doubts: list[TableDoubt]  # tables, in use or not, that may or may not hold records
 
 
 def select(
@@ -95,16 +104,16 @@ def select(
     fields: Sequence[Field],
     asked: Callable[[MappedTable], bool | None],
     findings: Findings,
-) -> tuple[list[MappedTable], list[TableDoubt]]:
-    """The tables to use, and those that may or may not hold records.
+) -> Selection:
+    """Choose the tables to use.
 
     Sets on the others that they are left out and why, and reports it. `asked`: what somebody said about a table.
     """
     if len(tables) < 2:
-        return list(tables), []
+        return Selection(list(tables), [])
     chosen = _Selection(tables, fields, asked, findings)
     chosen.run()
-    return [t for t in tables if not t.left_out], chosen.doubts
+    return Selection([t for t in tables if not t.left_out], chosen.doubts)
 
 
 class _Selection:
@@ -120,6 +129,7 @@ class _Selection:
         asked: Callable[[MappedTable], bool | None],
         findings: Findings,
     ) -> None:
+        """Find the main table, and the fields that tell its records apart; nothing is judged yet."""
         self._asked = {t.source.id: asked(t) for t in tables}
         self._candidates = [TableContents(t) for t in tables]
         self._fields = {f.name: f for f in fields}
@@ -132,7 +142,7 @@ class _Selection:
         self._alike = [
             t for t in self._candidates if len(t.fields & self._main.fields) * 5 >= 4 * len(self._main.fields)
         ]
-        self._record_keys = self._distinctive()
+        self._record_keys = self._choose_record_keys()
         self._dated = {f.name for f in fields if f.type in TEMPORAL}
         names = {name for f in fields for name, _ in f.names}
         names |= {c.name for c in self._main.table.source.columns if not c.generated}
@@ -141,9 +151,9 @@ class _Selection:
         self._judged: list[tuple[TableContents, _Judgement]] = []  # to report
         self.doubts: list[TableDoubt] = []
 
-    def _distinctive(self) -> frozenset[str]:
-        """The fields that tell the records of the main table apart: those that the manifest calls unique, else those
-        whose values do, required ones first."""
+    def _choose_record_keys(self) -> frozenset[str]:
+        """Choose the fields that tell the records of the main table apart: those that the manifest calls unique, else
+        those whose values do, required ones first."""
         main_fields = [f for name, f in self._fields.items() if name in self._main.fields]
         unique = {f.name for f in main_fields if f.unique}
         if unique:
@@ -177,14 +187,14 @@ class _Selection:
             self._report(table, judgement)
 
     def _judge(self, table: TableContents, used: Sequence[TableContents]) -> "_Judgement | None":
-        """What speaks against a table; None for one that holds records."""
+        """Judge a table by everything that may speak against it; None for one that holds records."""
         if (asked := self._asked[table.id]) is not None:
             return None if asked else _Judgement("table_skipped", "info", "it was decided for this drop")
         used = [other for other in used if not _are_set_apart(table, other)]
-        others, rows = self._seen.hold(table, used)
+        others, rows = self._seen.count_repeated_rows(table, used)
         if rows and (repeated := self._judge_repeated(table, others, rows)) is not None:
             return repeated
-        if (alike := self._alike_to(table, used)) is not None:
+        if (alike := self._judge_by_likeness(table, used)) is not None:
             return alike
         if table is self._main or not self._main.fields:
             return None
@@ -193,7 +203,7 @@ class _Selection:
         return self._judge_doubtful(table)
 
     def _judge_repeated(self, table: TableContents, others: Sequence[TableContents], rows: int) -> "_Judgement | None":
-        """How a table is judged of which so many rows are in others; None if that may be by chance."""
+        """Judge a table of which `rows` rows are in the `others`; None if that may be by chance."""
         other = others[0]
         shared = table.columns.keys() & other.columns.keys()
         keys = sorted(key for key in shared if other.distinguishes_rows(key))
@@ -203,7 +213,7 @@ class _Selection:
         if not unique and not table.has_dates and _are_in_series(table, other):
             return None  # the same rows every month, as a payroll has them
         if rows < table.rows:
-            return self._overlapping(table, other, rows, keys) if is_distinct_without_key else None
+            return self._judge_overlap(table, other, rows, keys) if is_distinct_without_key else None
         why = f"every row of it is in {named_others}"
         if unique or is_distinct_without_key or (keys and table.fields < other.fields):
             return _Judgement("table_repeated", "info" if unique else "warning", why)
@@ -212,22 +222,24 @@ class _Selection:
             return _Judgement("table_repeated", "warning", why, is_used=True)
         return None
 
-    def _alike_to(self, table: TableContents, used: Sequence[TableContents]) -> "_Judgement | None":
-        """How a table is judged that has the rows of another, spelled otherwise or with other numbers; None if no table
-        in use has its rows."""
+    def _judge_by_likeness(self, table: TableContents, used: Sequence[TableContents]) -> "_Judgement | None":
+        """Judge a table that has the rows of another, spelled otherwise or with other numbers; None if no table in use
+        has its rows."""
         wide = [t for t in used if table.fields <= t.fields and not _are_in_series(table, t)]
         for other in sorted(wide, key=lambda t: -table.shared_values(t, self._record_keys))[:_COMPARED]:
             dated = {
                 column for column in table.columns if any(t.has_dates_in(column) for t in (table, other))
             } | self._dated
-            likeness = compare(table, other, dated=dated, keys=self._record_keys)
-            if likeness is not None and (judgement := self._differing(table, other, likeness)) is not None:
+            likeness = compare_tables(table, other, dated=dated, keys=self._record_keys)
+            if likeness is not None and (judgement := self._judge_difference(table, other, likeness)) is not None:
                 return judgement
         return None
 
-    def _differing(self, table: TableContents, other: TableContents, likeness: TableLikeness) -> "_Judgement | None":
-        """How a table is judged whose rows pair with another's, by what differs between them; None if it holds records
-        of its own."""
+    def _judge_difference(
+        self, table: TableContents, other: TableContents, likeness: TableLikeness
+    ) -> "_Judgement | None":
+        """Judge a table whose rows pair with another's, by what differs between them; None if it holds records of its
+        own."""
         columns = " and ".join(k.removeprefix("~") for k in likeness.columns[:_NAMED])
         if likeness.relation is TableRelation.MULTIPLIED:
             why = f"its rows are those of {other.id}, with {columns} multiplied by {likeness.factor:.4g}"
@@ -249,11 +261,11 @@ class _Selection:
         why = f"its rows are those of {better.id}, {how}"
         return judgement._replace(severity="warning", why=why, instead=worse)
 
-    def _overlapping(
+    def _judge_overlap(
         self, table: TableContents, other: TableContents, shared_rows: int, keys: Sequence[str]
     ) -> "_Judgement | None":
-        """How a table is judged of which some rows are in another: an older copy, or two that overlap; None if these
-        are too few to matter."""
+        """Judge a table of which some rows are in another: an older copy, or two that overlap; None if these are too
+        few to matter."""
         if shared_rows < _COPIED or shared_rows * 3 < table.rows:
             return None
         why = f"{shared_rows:,} of its {table.rows:,} rows are in {other.id}"
@@ -263,11 +275,11 @@ class _Selection:
         return _Judgement("table_repeated", "warning", why, is_used=True)
 
     def _why_derived(self, table: TableContents) -> str:
-        """What proves that a table is made from the main one or about it; empty if nothing does."""
+        """Explain what proves that a table is made from the main one or about it; empty if nothing does."""
         others = [t for t in self._alike if t is not table and not t.table.left_out]
         if not others:
             return ""
-        if self._sums(others).are_in(table):
+        if self._sums_of(others).are_in(table):
             return "has sums or counts of the rows"
         if table not in self._alike and explains_columns(table, self._names):
             return "explains the columns"
@@ -277,8 +289,8 @@ class _Selection:
                 return "lists values of the columns"
         return ""
 
-    def _sums(self, tables: Sequence[TableContents]) -> GroupSums:
-        """What the rows of some tables sum up to; made once for the same tables, with which most are compared."""
+    def _sums_of(self, tables: Sequence[TableContents]) -> GroupSums:
+        """Return the sums of the rows of some tables; made once for the same tables, with which most are compared."""
         ids = [table.id for table in tables]
         if ids != self._summed[0]:
             self._summed = (ids, GroupSums(tables))
@@ -289,13 +301,13 @@ class _Selection:
         return table.fields < self._main.fields and table.fields.isdisjoint(self._record_keys)
 
     def _judge_doubtful(self, table: TableContents) -> "_Judgement | None":
-        """How a table is judged that may not hold records; None if it does. May judge the main table, too."""
+        """Judge a table that may not hold records; None if it does. May judge the main table, too."""
         why = f"it has {len(table.fields)} of the {len(self._main.fields)} fields of {self._main.id}"
         own_fields = table.fields.difference(*(t.fields for t in self._alike))  # nothing else would fill them
         if own_fields and table not in self._alike and (key := self._split_at(table)):
             if self._asked[self._main.id] is None and all(t is not self._main for t, _ in self._judged):
-                self._judged.append((self._main, _half(key, table)))
-            return _half(key, self._main)
+                self._judged.append((self._main, _judge_half_record(key, table)))
+            return _judge_half_record(key, self._main)
         if len(own_fields) > 1 and 2 * len(own_fields) >= len(table.fields):
             return None
         if self._is_thin(table):
@@ -309,7 +321,8 @@ class _Selection:
         return None
 
     def _split_at(self, table: TableContents) -> str:
-        """The field of which a table and the main one have the same values, each once; empty if there is none."""
+        """Return the field of which a table and the main one have the same values, each once; empty if there is
+        none."""
         main = self._main
         for key in sorted(table.fields & self._record_keys):
             is_unique_in_both = table.distinguishes_rows(key) and main.distinguishes_rows(key)
@@ -357,21 +370,21 @@ class _Selection:
         self._findings.add(code, severity, message, place=place, rule="structure")
 
     def _remedy(self, table: TableContents) -> str:
-        """The line of the manifest that names the tables to use."""
+        """Write the line of the manifest that names the tables to use."""
         used = [
             candidate.table.source
             for candidate in self._candidates
             if candidate is not table and not candidate.table.left_out
         ]
-        names = list(dict.fromkeys(map(self._name, used)))
+        names = list(dict.fromkeys(map(self._manifest_name, used)))
         if len(names) > _NAMED:
             return '"reading": {"tables": ["*"]} to use every table, or their sheets instead of the star'
         quoted_names = ", ".join(f'"{name}"' for name in names)
-        own_name = self._name(table.table.source)
+        own_name = self._manifest_name(table.table.source)
         return f'"reading": {{"tables": [{quoted_names}]}}, with "{own_name}" too if it holds other records'
 
-    def _name(self, source: SourceTable) -> str:
-        """What `reading.tables` calls a table: its sheet, and its range if the sheet has several."""
+    def _manifest_name(self, source: SourceTable) -> str:
+        """Return what `reading.tables` calls a table: its sheet, and its range if the sheet has several."""
         places = [t.table.source.place for t in self._candidates]
         is_only_table = (
             sum(place.sheet == source.place.sheet and place.input == source.place.input for place in places) == 1
@@ -382,8 +395,8 @@ class _Selection:
         return sheet if is_only_table else f"{sheet}!{source.table.range.a1}"
 
 
-def _half(key: str, other: TableContents) -> _Judgement:
-    """A table that has the same keys as another and other fields is used, with a warning."""
+def _judge_half_record(key: str, other: TableContents) -> _Judgement:
+    """Judge a table with the same keys as another and other fields: it is used, with a warning."""
     why = f"it has each {key} of {other.id} and other fields; the parts of a record are not put together"
     return _Judgement("table_assumed", "warning", why, is_used=True)
 
@@ -407,15 +420,22 @@ def _are_in_series(table: TableContents, other: TableContents) -> bool:
     name, other_name = (
         (place.sheet, other_place.sheet) if place.sheet != other_place.sheet else (place.input, other_place.input)
     )
-    first, second = _period(name), _period(other_name)
-    return first[0] == second[0] and first[1] != second[1] and all(map(_names_time, (first, second)))
+    first, second = _split_time_words(name), _split_time_words(other_name)
+    return first.others == second.others and first.of_time != second.of_time and all(map(_names_time, (first, second)))
 
 
-def _period(name: str) -> tuple[list[str], list[str]]:
-    """The words of a name that do not name a time, and those that may."""
+class _NameWords(NamedTuple):
+    """The words of a sheet's name."""
+
+    others: list[str]
+    of_time: list[str]  # those that may name a time: `March`, `2026`
+
+
+def _split_time_words(name: str) -> _NameWords:
+    """Split the words of a name into those that do not name a time, and those that may."""
     words = _WORDS.findall(folded(name))
     of_time = [word for word in words if _is_time_word(word) or not word.isalpha()]
-    return [word for word in words if word not in of_time], of_time
+    return _NameWords([word for word in words if word not in of_time], of_time)
 
 
 def _is_time_word(word: str) -> bool:
@@ -423,16 +443,12 @@ def _is_time_word(word: str) -> bool:
     return word in MONTHS or word in WEEKDAYS or word in _PERIODS
 
 
-def _names_time(period: tuple[list[str], list[str]]) -> bool:
-    """Whether the words of a name that may mean a time do: it has no others, or one of them is plain.
-
-    `period`: as `_period` returns it.
-    """
-    others, of_time = period
-    return not others or any(_is_time_word(word) or _YEAR.match(word) for word in of_time)
+def _names_time(words: _NameWords) -> bool:
+    """Whether the words of a name that may mean a time do: it has no others, or one of them plainly names a time."""
+    return not words.others or any(_is_time_word(word) or _YEAR.match(word) for word in words.of_time)
 
 
-def _named(tables: Collection[SourceTable]) -> str:
-    """The places of a few tables, for a message."""
+def _name_places(tables: Collection[SourceTable]) -> str:
+    """List the places of a few tables, for a message."""
     shown = [f"{t.place.sheet}!{t.table.range.a1}" for t in tables][:_NAMED]
     return ", ".join(shown) + (" and others" if len(tables) > _NAMED else "") if shown else "none"

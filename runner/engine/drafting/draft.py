@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from runner.engine.common.fields import Field
 from runner.engine.common.findings import Findings
 from runner.engine.common.spelling import normalized
-from runner.engine.contract import DraftRequest, EndCode, Json, Order, OutputName
+from runner.engine.contract import DraftRequest, EndCode, InputFile, Json, Order, OutputName
 from runner.engine.deciding.answers import Answers
 from runner.engine.drafting.field_facts import FieldFacts
 from runner.engine.drafting.inference import NEVER_TWICE, DraftQuestion, Inference, Spec
@@ -20,7 +20,9 @@ from runner.engine.mapping.score import MappingChoice, choose
 from runner.engine.options import ReadingOptions
 from runner.engine.protocol import EngineStop, open_output
 from runner.engine.reading.spool import Room
-from runner.engine.surveying.survey import DeclaredNames, HeadingSpellings, SurveyedInput, survey
+from runner.engine.surveying.declared_names import DeclaredNames, HeadingSpellings
+from runner.engine.surveying.survey import survey
+from runner.engine.surveying.surveyed_input import SurveyedInput
 from runner.engine.tables.sources import SourceTable
 
 _SURE: Final = 0.85  # probability from which columns of different headers are one field
@@ -28,6 +30,7 @@ _PLAIN_MEANING: Final = 0.85  # how plainly a header of another script must say 
 _ASKED: Final = 0.5  # from which a person is asked
 _ALIKE: Final = 0.6  # share of headers that a second table of a sample has in common with the first
 _MOST_FIELDS: Final = 500
+_MOST_COLUMNS: Final = 2 * _MOST_FIELDS  # of one table
 _ROOM: Final = 400_000  # different values that are counted, over all columns
 _LEAST_ROOM: Final = 1000  # of one column
 _MOST_NOTES: Final = 100
@@ -51,8 +54,9 @@ def draft(order: Order, request: DraftRequest) -> Json:
     Raises EngineStop if no sample has a table.
     """
     notes: list[str] = []
-    declared = [FieldFacts(spec["name"], declared=spec) for spec in _declared_fields(order)]
-    tables = _read_samples(order, declared, notes)
+    declared = [FieldFacts(spec["name"], declared=spec) for spec in _list_declared_fields(order)]
+    samples = _leave_out_copies(order.primary, notes)
+    tables = _read_samples(samples, declared, notes)
     if not any(table.columns for table in tables):
         raise EngineStop(
             EndCode.EMPTY_INPUT, "no table was found in the samples", remedy="check that these are the right files"
@@ -61,15 +65,15 @@ def draft(order: Order, request: DraftRequest) -> Json:
     for table in tables:
         joiner.add(table)
     files = len({table.file for table in tables})
-    drafts = _with_one_key([(facts, _draft_field(facts, files, request)) for facts in joiner.fields])
+    drafts = _leave_one_key([(facts, _draft_field(facts, files, request)) for facts in joiner.fields])
     document: Json = {
         "draft": 1,
-        "samples": len(order.primary),
+        "samples": len(samples),
         "rows": sum(max((c.rows for c in table.columns.values()), default=0) for table in tables),
         "headless": bool(tables) and all(table.source.table.generated_header for table in tables),
-        "fields": [_field_part(facts, field_draft) for facts, field_draft in drafts],
+        "fields": [_encode_field(facts, field_draft) for facts, field_draft in drafts],
         "questions": [
-            _question_part(q)
+            _encode_question(q)
             for q in (*joiner.questions, *(q for _, field_draft in drafts for q in field_draft.questions))
         ],
         "notes": notes[:_MOST_NOTES]
@@ -82,8 +86,8 @@ def draft(order: Order, request: DraftRequest) -> Json:
     return {"fields": len(drafts)}
 
 
-def _declared_fields(order: Order) -> list[Spec]:
-    """The fields that a target or a contract gives, as the manifest of the order has them."""
+def _list_declared_fields(order: Order) -> list[Spec]:
+    """List the fields that a target or a contract gives, as the manifest of the order has them."""
     fields = order.manifest.get("fields")
     return [dict(spec) for spec in fields if isinstance(spec, Mapping)] if isinstance(fields, list | tuple) else []
 
@@ -97,7 +101,7 @@ class FieldDraft(NamedTuple):
 
 
 def _draft_field(facts: FieldFacts, files: int, request: DraftRequest) -> FieldDraft:
-    """The draft of a field from what the samples show; what is declared wins. `files`: how many samples there are."""
+    """Draft a field from what the samples show; what is declared wins. `files`: how many samples there are."""
     if not facts.columns:
         optional = {} if facts.declared.get("required") else {"optional": True}
         return FieldDraft({**facts.declared, **optional}, ["no sample has such a column"], [])
@@ -105,11 +109,13 @@ def _draft_field(facts: FieldFacts, files: int, request: DraftRequest) -> FieldD
     spec, questions = inference.spec, inference.questions
     if not request.rules:
         spec, questions = {key: value for key, value in spec.items() if key in _OF_SAMPLES}, []
-    return FieldDraft({**spec, **facts.declared, **_synonyms(spec, facts.declared)}, inference.evidence, questions)
+    return FieldDraft(
+        {**spec, **facts.declared, **_merge_synonyms(spec, facts.declared)}, inference.evidence, questions
+    )
 
 
-def _with_one_key(drafts: Sequence[tuple[FieldFacts, FieldDraft]]) -> list[tuple[FieldFacts, FieldDraft]]:
-    """The draft with a unique field in the first column only: numbers of other things may repeat in a later file."""
+def _leave_one_key(drafts: Sequence[tuple[FieldFacts, FieldDraft]]) -> list[tuple[FieldFacts, FieldDraft]]:
+    """Keep `unique` only on a field in the first column: numbers of other things may repeat in a later file."""
     with_one_key = list(drafts[:1])
     for facts, field_draft in drafts[1:]:
         is_inferred_key = field_draft.spec.get("unique") and "unique" not in facts.declared
@@ -118,7 +124,7 @@ def _with_one_key(drafts: Sequence[tuple[FieldFacts, FieldDraft]]) -> list[tuple
 
 
 def _without_key(field_draft: FieldDraft) -> FieldDraft:
-    """The draft of a field that asks whether it is unique instead of demanding it."""
+    """Copy the draft of a field so that it asks whether the field is unique instead of demanding it."""
     spec = {key: value for key, value in field_draft.spec.items() if key != "unique"}
     evidence = [words for words in field_draft.evidence if words != NEVER_TWICE]
     question = DraftQuestion(
@@ -127,26 +133,26 @@ def _without_key(field_draft: FieldDraft) -> FieldDraft:
     return FieldDraft(spec, evidence, [*field_draft.questions, question])
 
 
-def _synonyms(inferred: Spec, declared: Spec) -> Spec:
-    """The part of a spec with all synonyms, the declared ones first; empty if there are none."""
+def _merge_synonyms(inferred: Spec, declared: Spec) -> Spec:
+    """Return the part of a spec with all synonyms, the declared ones first; empty if there are none."""
     synonyms = list(dict.fromkeys([*declared.get("synonyms", ()), *inferred.get("synonyms", ())]))
     return {"synonyms": synonyms} if synonyms else {}
 
 
-def _evidence(facts: FieldFacts, field_draft: FieldDraft) -> str:
-    """What a field's rules are based on, in one sentence without a value."""
+def _describe_evidence(facts: FieldFacts, field_draft: FieldDraft) -> str:
+    """Describe in one sentence, without a value, what a field's rules are based on."""
     samples, evidence = len(facts.files), field_draft.evidence
     seen = f"{samples} sample{'' if samples == 1 else 's'}, {facts.values:,} value{'' if facts.values == 1 else 's'}"
     return "; ".join([f"{seen}: {evidence[0]}" if evidence else seen, *evidence[1:]])
 
 
-def _field_part(facts: FieldFacts, field_draft: FieldDraft) -> Json:
-    """A field as draft.json has it."""
-    return {"spec": field_draft.spec, "evidence": _evidence(facts, field_draft), "personal": facts.is_personal}
+def _encode_field(facts: FieldFacts, field_draft: FieldDraft) -> Json:
+    """Return a field as draft.json has it."""
+    return {"spec": field_draft.spec, "evidence": _describe_evidence(facts, field_draft), "personal": facts.is_personal}
 
 
-def _question_part(question: DraftQuestion) -> Json:
-    """A question as draft.json has it."""
+def _encode_question(question: DraftQuestion) -> Json:
+    """Return a question as draft.json has it."""
     return {
         "kind": question.kind,
         "field": question.field,
@@ -156,31 +162,46 @@ def _question_part(question: DraftQuestion) -> Json:
     }
 
 
-def _read_samples(order: Order, declared: Sequence[FieldFacts], notes: list[str]) -> list[SampleTable]:
+def _leave_out_copies(files: Sequence[InputFile], notes: list[str]) -> list[InputFile]:
+    """Return the samples without copies of others, which prove nothing more; adds a note about each copy."""
+    distinct: dict[str, InputFile] = {}
+    for file in files:
+        first = distinct.setdefault(file.sha256 or file.name, file)
+        if first is not file:
+            notes.append(f"{file.name}: has the same content as {first.name}, so it counts once")
+    return list(distinct.values())
+
+
+def _read_samples(samples: Sequence[InputFile], declared: Sequence[FieldFacts], notes: list[str]) -> list[SampleTable]:
     """Read all rows of all samples; adds a note about what is not used to `notes`."""
     fields = [Field(facts.declared) for facts in declared]
     headings = partial(DeclaredNames, HeadingSpellings(fields))
-    reading, room, sample_tables = ReadingOptions(), Room(), []
-    for number, file in enumerate(order.primary):
+    reading, room, sample_tables = ReadingOptions(), Room(), list[SampleTable]()
+    for number, file in enumerate(samples):
         source = SurveyedInput(file, reading)
         survey(
             source, reading, Findings(), room=room, headings=headings, scores=lambda **_: None,
             decided=Answers(None),
         )  # fmt: skip
-        tables = _record_tables(source, notes)
+        tables = _choose_record_tables(source, notes)
         if not tables:
             notes.append(f"{file.name}: no table was found, so it was not used")
         with source.streaming():
-            columns = sum(len(table.columns) for table in tables) * len(order.primary)
+            for table in tables:
+                if len(table.columns) > _MOST_COLUMNS:
+                    what = f"of {len(table.columns):,} columns only the first {_MOST_COLUMNS:,} were used"
+                    notes.append(f"{file.name}, {table.place.sheet}!{table.table.range.a1}: {what}")
+            columns = sum(len(table.columns) for table in tables) * len(samples)
             room_per_column = max(_LEAST_ROOM, _ROOM // max(1, columns))
             sample_tables += [
-                SampleTable(number, table, facts_of(table, number, room=room_per_column)) for table in tables
+                SampleTable(number, table, facts_of(table, number, room=room_per_column, most=_MOST_COLUMNS))
+                for table in tables
             ]
     return sample_tables
 
 
-def _record_tables(source: SurveyedInput, notes: list[str]) -> list[SourceTable]:
-    """The tables of a sample that hold its records: the largest, and others with mostly the same columns.
+def _choose_record_tables(source: SurveyedInput, notes: list[str]) -> list[SourceTable]:
+    """Choose the tables of a sample that hold its records: the largest, and others with mostly the same columns.
 
     Adds a note about each other table to `notes`.
     """
@@ -189,10 +210,10 @@ def _record_tables(source: SurveyedInput, notes: list[str]) -> list[SourceTable]
     )
     if not largest_first:
         return []
-    main_headers = _headers(largest_first[0])
+    main_headers = _named_headers(largest_first[0])
     alike = [largest_first[0]]
     for other in largest_first[1:]:
-        headers = _headers(other)
+        headers = _named_headers(other)
         shared = len(headers & main_headers)
         has_same_columns = shared > 1 and shared >= _ALIKE * max(len(main_headers), len(headers))
         if other.has_data and has_same_columns:
@@ -203,8 +224,8 @@ def _record_tables(source: SurveyedInput, notes: list[str]) -> list[SourceTable]
     return alike
 
 
-def _headers(table: SourceTable) -> set[str]:
-    """The normalized headers that the sheet has for a table's columns."""
+def _named_headers(table: SourceTable) -> set[str]:
+    """Return the normalized headers that the sheet has for a table's columns."""
     return {normalized(column.name) for column in table.columns if not column.generated}
 
 
@@ -212,7 +233,7 @@ class _FieldJoiner:
     """Joins the columns of all samples to fields: `fields`, `questions` and `notes` grow with each table."""
 
     def __init__(self, declared: Sequence[FieldFacts], request: DraftRequest, notes: list[str]) -> None:
-        """`declared`: fields that a target or a contract gives. `notes`: what was left out is added here."""
+        """Start with the fields that a target or a contract gives. `notes` receives what is left out."""
         self.fields = list(declared)
         self.questions: list[DraftQuestion] = []
         self._request = request
@@ -221,57 +242,57 @@ class _FieldJoiner:
         self._same = {normalized(header): normalized(other) for header, other in request.same.items()}
 
     def add(self, table: SampleTable) -> None:
-        """Add the columns of a table to the fields that they are, or as new ones."""
-        columns = dict(self._usable(table))
-        choices, beyond = self._choices(columns), list[str]()
+        """Join each column of a table to the field that it is, or make a new field of it.
+
+        Adds questions where a person could say better, and notes about columns that are left out.
+        """
+        columns, name = dict(self._usable_columns(table)), table.source.place.input
+        choices, beyond = self._match_columns(columns), list[str]()
         for position, column in columns.items():
             choice = choices.get(position)
             if choice is not None and choice.field is not None and self._is_same(choice):
-                self._field(choice.field).columns.append(column)
+                self._field_named(choice.field).columns.append(column)
                 continue
             if choice is not None and choice.field is not None:
-                self._ask(column, self._field(choice.field))
+                self._ask_whether_same(column, self._field_named(choice.field))
             if self._request.known_only:
-                self._notes.append(
-                    f"column {column.letters} “{column.header}” is none of the fields, so it was left out"
-                )
+                what = f"column {column.letters} “{column.header}” is none of the fields, so it was left out"
+                self._notes.append(f"{name}: {what}")
             elif len(self.fields) < _MOST_FIELDS:
                 self.fields.append(FieldFacts(self._free_name(column), [column]))
             else:
                 beyond.append(column.letters)
         if beyond:
             what = f"column{'' if len(beyond) == 1 else 's'} {beyond[0]}" + (f" to {beyond[-1]}" if beyond[1:] else "")
-            self._notes.append(f"{what}: beyond {_MOST_FIELDS} fields, left out")
+            self._notes.append(f"{name}: {what}: beyond {_MOST_FIELDS} fields, left out")
 
-    def _usable(self, table: SampleTable) -> Iterable[tuple[int, ColumnFacts]]:
-        """The columns that their headers tell apart, by position; adds a note about each other one.
+    def _usable_columns(self, table: SampleTable) -> Iterable[tuple[int, ColumnFacts]]:
+        """Yield the columns that their headers tell apart, by position; adds a note about each other one.
 
         In a table without headers all are usable, under their letters.
         """
-        seen: set[str] = set()
+        seen: dict[str, str] = {}  # header -> the letters of its column
         headless = table.source.table.generated_header
         for position, column in table.columns.items():
             generated = table.source.columns[position].generated
-            header = normalized(column.header)
+            header, name = normalized(column.header), f"{table.source.place.input}: column {column.letters}"
             if generated and not headless:
-                self._notes.append(f"column {column.letters} has no header, so it was left out")
+                self._notes.append(f"{name} has no header, so it was left out")
             elif header in seen:
-                self._notes.append(f"column {column.letters} has the header of another column, so it was left out")
+                self._notes.append(f"{name} has the same header as column {seen[header]}, so it was left out")
             elif len(column.header) > _MOST_HEADER:
-                self._notes.append(
-                    f"column {column.letters} has a header of over {_MOST_HEADER} characters and was left out"
-                )
+                self._notes.append(f"{name} has a header of over {_MOST_HEADER} characters and was left out")
             else:
-                seen.add(header)
+                seen[header] = column.letters
                 if headless:
                     column.header, column.has_header = column.letters, False
                 yield position, column
 
-    def _choices(self, columns: Mapping[int, ColumnFacts]) -> dict[int, MappingChoice]:
-        """Which of the fields so far each column is, by position, as a job would map it."""
+    def _match_columns(self, columns: Mapping[int, ColumnFacts]) -> dict[int, MappingChoice]:
+        """Match columns with the fields so far, as a job would map them; by position."""
         if not self.fields:
             return {}
-        fields = [Field(_as_field(facts)) for facts in self.fields]
+        fields = [Field(_as_declaration(facts)) for facts in self.fields]
         headers = {n: self._same.get(normalized(c.header), c.header) for n, c in columns.items()}
         inside = [ColumnIn(n, (headers[n],), column.sample, column.letters) for n, column in columns.items()]
         choices = choose(inside, fields, threshold=_ASKED, detected={}, allowed=lambda _: None)
@@ -281,11 +302,11 @@ class _FieldJoiner:
         """Whether a column is a field without asking a person: by its name, or by a high probability."""
         return choice.tier in ("name", "words", "rule") or choice.probability >= _SURE
 
-    def _field(self, name: str) -> FieldFacts:
-        """The field of a name, which is one of those so far."""
+    def _field_named(self, name: str) -> FieldFacts:
+        """Return the field of this name, which is one of those so far."""
         return next(facts for facts in self.fields if facts.name == name)
 
-    def _ask(self, column: ColumnFacts, facts: FieldFacts) -> None:
+    def _ask_whether_same(self, column: ColumnFacts, facts: FieldFacts) -> None:
         """Add the question whether a column is the same as a field of other samples."""
         text = f"is the column “{column.header}” of another sample the same as “{facts.label}”?"
         examples = tuple(value[:40] for value, _ in column.counts.most_common(3))
@@ -293,7 +314,7 @@ class _FieldJoiner:
         self.questions.append(DraftQuestion("same_column", facts.name, text, change, examples))
 
     def _free_name(self, column: ColumnFacts) -> str:
-        """A name for a column's field that no other field has."""
+        """Choose a name for a column's field that no other field has."""
         name = field_name(column.header, column.letters) if column.has_header else f"column_{column.letters.lower()}"
         names, free, n = {facts.name for facts in self.fields}, name, 1
         while free in names:
@@ -302,8 +323,8 @@ class _FieldJoiner:
         return free
 
 
-def _as_field(facts: FieldFacts) -> Spec:
-    """A field as a manifest would declare it, for matching further columns with it."""
+def _as_declaration(facts: FieldFacts) -> Spec:
+    """Declare a field as a manifest would, to match further columns with it."""
     if not facts.columns:
         return facts.declared
     spec: dict[str, Any] = {"name": facts.name, "synonyms": [*facts.headers, *facts.declared.get("synonyms", ())]}
@@ -313,7 +334,7 @@ def _as_field(facts: FieldFacts) -> Spec:
 
 
 def field_name(header: str, letters: str) -> str:
-    """A name for a column's field: the header's words in Latin letters with _ between them.
+    """Make a name for a column's field: the header's words in Latin letters with _ between them.
 
     A header in another script gets the name of what it plainly means; failing that, the column's letters name it
     (`column_c`). A name that would not begin with a letter begins with `column_`.
@@ -329,7 +350,7 @@ def field_name(header: str, letters: str) -> str:
 
 
 def _name_by_meaning(header: str) -> str:
-    """The English name of what a header of any language plainly means; empty if that is not known."""
+    """Return the English name of what a header of any language plainly means; empty if that is not known."""
     meanings = concepts_of(header)
     if not meanings:
         return ""

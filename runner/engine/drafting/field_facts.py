@@ -39,44 +39,45 @@ class FieldFacts:
 
     @property
     def headers(self) -> list[str]:
-        """The headers seen, the most frequent first."""
+        """List the headers seen, the most frequent first."""
         return [header for header, _ in Counter(column.header for column in self.columns).most_common()]
 
     @property
     def _names(self) -> set[str]:
-        """The name and the headers that mean something; empty if the field is only called by its column's letters."""
+        """Return the name and the headers that mean something; empty if the field is only called by its column's
+        letters."""
         headers = {column.header for column in self.columns if column.has_header}
         return {self.name, *headers} if headers or self.declared else set()
 
     @property
     def label(self) -> str:
-        """What people call it: the declared label, the most frequent header, or its name."""
+        """Return what people call the field: the declared label, the most frequent header, or its name."""
         headers = [header for header in self.headers if header in self._names]
         return self.declared.get("label") or (headers[0] if headers else self.name)
 
     @property
     def files(self) -> set[int]:
-        """The samples that have it, by number."""
+        """Return the samples that have the field, by number."""
         return {column.file for column in self.columns}
 
     @property
     def rows(self) -> int:
-        """How many rows the samples that have it have."""
+        """Count the rows of the samples that have the field."""
         return sum(column.rows for column in self.columns)
 
     @property
     def values(self) -> int:
-        """How many cells have a value that says something."""
+        """Count the cells with a value that says something."""
         return sum(column.values for column in self.columns)
 
     @property
     def nothings(self) -> int:
-        """How many cells say that there is no value, such as n/a."""
+        """Count the cells that say that there is no value, such as n/a."""
         return sum(column.nothings.total() for column in self.columns)
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """The values as texts, each with how often it occurs."""
+        """Count the values as texts, over all samples."""
         total: Counter[str] = Counter()
         for column in self.columns:
             total.update(column.counts)
@@ -92,24 +93,24 @@ class FieldFacts:
         return any(bool(vars(column)[name]) for column in self.columns)
 
     def kinds(self) -> Counter[str]:
-        """How many values of each kind all its columns have."""
+        """Count the values of each kind, over all columns."""
         total: Counter[str] = Counter()
         for column in self.columns:
             total.update(column.kinds)
         return total
 
     def bad(self, kind: str) -> int:
-        """How many values are not of a type; all of a column for which the type was not tried."""
+        """Count the values that are not of a type; all of a column for which the type was not tried."""
         fits = ((column, column.fits.get(kind)) for column in self.columns)
         return sum(column.values if fit is None else fit.bad for column, fit in fits)
 
     def fit(self, kind: str) -> list[TypeFit]:
-        """How well a type fits, for each column for which it was tried."""
+        """Return how well a type fits, for each column for which it was tried."""
         return [fit for column in self.columns if (fit := column.fits.get(kind)) is not None]
 
     @cached_property
     def meanings(self) -> dict[str, float]:
-        """Concept -> how plainly one of the headers means it, from 0 to 1."""
+        """Map the concepts that headers mean to how plainly one of them does, from 0 to 1."""
         scores: dict[str, float] = {}
         for header in self._names:
             for name, score in concepts_of(header):
@@ -132,7 +133,7 @@ class FieldFacts:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words of the name and of all headers, in English where they are understood."""
+        """Return the words of the name and of all headers, in English where they are understood."""
         return frozenset(word for header in self._names for word in understood(header).words)
 
     @property

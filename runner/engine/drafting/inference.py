@@ -3,6 +3,7 @@
 A rule is written only if the samples leave little doubt; a person may be asked about others.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
@@ -60,7 +61,7 @@ class Inference:
     """
 
     def __init__(self, facts: FieldFacts, files: int) -> None:
-        """`files`: how many samples there are, with the field or without."""
+        """Draft the field, step by step. `files`: how many samples there are, with the field or without."""
         self._facts = facts
         self._files = files
         self.spec: Spec = {"name": facts.name, "type": "text"}
@@ -143,18 +144,20 @@ class Inference:
             self.evidence.append(f"written as {formats[0]}")
             if formats[0].startswith(("%d/%m", "%m/%d", "%d-%m", "%m-%d")) and kind != "time":
                 self.spec["day_first"] = formats[0].startswith("%d")
-        elif orders := self._orders(kind):
+        elif orders := self._report_mixed_orders(kind):
             self.evidence.append(orders)
         elif len(formats) > 1:
             first = next((form for form in formats if form.startswith("%d")), formats[0])
             self.evidence.append("nothing shows whether the day or the month comes first")
             text = "does the day come before the month?"
             self.questions.append(
-                DraftQuestion("date_order", facts.name, text, {"day_first": True, "formats": [first]}, _shown(facts))
+                DraftQuestion(
+                    "date_order", facts.name, text, {"day_first": True, "formats": [first]}, _example_values(facts)
+                )
             )
 
-    def _orders(self, kind: str) -> str:
-        """In words that the samples write dates in different orders; empty: they do not."""
+    def _report_mixed_orders(self, kind: str) -> str:
+        """Say in words that the samples write dates in different orders; empty if they do not."""
         forms = [formats_of(list(column.counts), kind).formats for column in self._facts.columns]
         firsts = {form[0][:2] for form in forms if len(form) == 1 and form[0][2:3] in "/-"}
         if not {"%d", "%m"} <= firsts:
@@ -191,7 +194,7 @@ class Inference:
             self.evidence.append(NEVER_TWICE)
         else:
             text = f"no value occurs twice in {facts.rows} rows: is it unique in every file?"
-            self.questions.append(DraftQuestion("unique", facts.name, text, {"unique": True}, _shown(facts)))
+            self.questions.append(DraftQuestion("unique", facts.name, text, {"unique": True}, _example_values(facts)))
 
     def _set_allowed(self) -> None:
         """Set a list of allowed values where more rows and samples would bring no new ones; ask where they might."""
@@ -230,6 +233,8 @@ class Inference:
             for text, times in counts.items():
                 capitals[text.upper()] += times
             pattern, in_capitals = pattern_of(capitals, counted=counted, most_fillers=fillers), True
+        if pattern is not None and facts.is_personal and _has_word(pattern):
+            return
         if pattern is not None:
             self.spec["pattern"] = pattern
             self.evidence.append(f"all match {pattern}" + (" in capitals" if in_capitals else ""))
@@ -255,7 +260,7 @@ class Inference:
 
 
 def _field_type(kind: str, facts: FieldFacts) -> str:
-    """The type that values of a tried type get: whole numbers may be amounts, dates may have a time."""
+    """Return the type for values that fit a tried type: whole numbers may be amounts, dates may have a time."""
     if kind in ("integer", "decimal"):
         is_amount = facts.is_about("money") and not facts.is_about("quantity")
         if is_amount or facts.any_of("currencies") or any(_is_money(c.units) for c in facts.columns):
@@ -344,11 +349,12 @@ _A_VALID: Final = {
 
 
 def _is_saturated(facts: FieldFacts, different: int) -> bool:
-    """Whether a value that was never seen is unlikely to come: there are several samples, all values are frequent, and
-    each is in all of them. Two values say little, unless the header names a choice.
+    """Whether a value that was never seen is unlikely to come, so that the values seen are a complete list.
 
-    Rows count as draws only if they could have come out otherwise. A list that is repeated under each item is one draw,
-    however many rows it has: the next file may have another list."""
+    There must be several samples, all values must be frequent, and each must be in all samples. Two values say little,
+    unless the header names a choice. Rows count as draws only if they could have come out otherwise. A list that is
+    repeated under each item is one draw, however many rows it has: the next file may have another list.
+    """
     if len(facts.files) < 2 or min(facts.counts.values()) < _EACH_OFTEN:
         return False
     closed = different >= _FEW_VALUES or facts.is_about("category", "status", "boolean")
@@ -364,7 +370,7 @@ def _is_even(column: ColumnFacts) -> bool:
 
 
 def _numbers_around(facts: FieldFacts, kind: str, low: float, high: float) -> Spec:
-    """`min` and `max` well around the numbers that were seen; empty if none can be said.
+    """Choose `min` and `max` well around the numbers that were seen; empty if none can be said.
 
     Numbers below zero are only ruled out where they mean nothing, or where many values have none.
     """
@@ -382,8 +388,13 @@ def _numbers_around(facts: FieldFacts, kind: str, low: float, high: float) -> Sp
     return bounds
 
 
+def _has_word(pattern: str) -> bool:
+    """Whether a pattern of codes spells out a word in small letters."""
+    return re.search("[a-z]{2}", re.sub(r"\[[^\]]*\]", "", pattern)) is not None
+
+
 def _days_around(low: Any, high: Any, kind: str) -> Spec:
-    """`min` and `max` well around the dates that were seen, in whole years."""
+    """Choose `min` and `max` well around the dates that were seen, in whole years."""
     years = max(_YEARS, high.year - low.year)
     first, last = max(1, low.year - years), min(9999, high.year + years)
     first_day: date = date(first, 1, 1)
@@ -393,6 +404,6 @@ def _days_around(low: Any, high: Any, kind: str) -> Spec:
     return {"min": first_day.isoformat(), "max": last_day.isoformat()}
 
 
-def _shown(facts: FieldFacts) -> tuple[str, ...]:
-    """The most frequent values, cut, as examples for a question."""
+def _example_values(facts: FieldFacts) -> tuple[str, ...]:
+    """Return the most frequent values, cut, as examples for a question."""
     return tuple(text[:40] for text, _ in facts.counts.most_common(3))

@@ -11,8 +11,9 @@ from runner.engine.mapping.sample import Sample
 from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.tables.sources import SourceTable, chunks
 from runner.engine.values.checking import SeenValues
+from runner.engine.values.convention_choices import Convention
 from runner.engine.values.convert import Converter, text_of
-from runner.engine.values.decisions import Convention, Tally, add_values, decide_convention, fresh_tally
+from runner.engine.values.decisions import Tally, add_values, decide_convention, fresh_tally
 from runner.engine.values.words import NOTHING
 
 TRIED: Final = ("integer", "decimal", "percent", "date", "datetime", "time", "boolean", "email", "phone", "url")
@@ -39,6 +40,7 @@ class TypeFit:
     __slots__ = ("bad", "filled", "fractions", "high", "low", "timed")
 
     def __init__(self) -> None:
+        """Count nothing yet."""
         self.bad = 0  # values that are not of the type
         self.filled = 0  # values that are not blank, once cleaned
         self.low: Any = None  # of numbers and dates; None for others
@@ -47,7 +49,7 @@ class TypeFit:
         self.timed = False  # dates with a time of day
 
     def add(self, values: Sequence[Any], bad: Sequence[int]) -> None:
-        """Count some cells, converted to this type; `bad`: the positions of those that are not of it."""
+        """Count cells that were converted to this type; `bad`: the positions of those that are not of it."""
         self.bad += len(bad)
         wrong = frozenset(bad)
         good = [v for n, v in enumerate(values) if v is not None and n not in wrong]
@@ -67,7 +69,7 @@ class ColumnFacts:
     """What all rows show of one column of one sample; `add` counts them chunk by chunk."""
 
     def __init__(self, header: str, letters: str, file: int, sample: Sample, *, room: int) -> None:
-        """`room`: how many different values are counted."""
+        """Know a column of which nothing is counted yet; `room`: how many different values are counted."""
         self.header = header
         self.has_header = True  # false: it is called by its letters, which mean nothing
         self.letters = letters
@@ -94,14 +96,14 @@ class ColumnFacts:
         """Count the values of some rows."""
         texts: list[str | None] = []
         for value in values:
-            texts.append(text := self._note_cell(value))
+            texts.append(text := self._count_cell(value))
             if text is not None:
-                self._count(text)
+                self._count_text(text)
         self.rows += len(values)
         self.repeats = self.repeats or bool(self._seen.repeats(texts))
 
-    def _note_cell(self, value: Any) -> str | None:
-        """Note a cell's kind and form, and return its text; None for a blank or a word such as n/a."""
+    def _count_cell(self, value: Any) -> str | None:
+        """Count a cell by its kind and form, and return its text; None for a blank or a word such as n/a."""
         if value is None or type(value) is NoCachedValue:
             return None
         text: str = text_of(value).strip()
@@ -110,14 +112,14 @@ class ColumnFacts:
         self.filled += 1
         self.kinds[_KINDS.get(type(value), "text")] += 1
         if type(value) is str or type(value) is Shown:
-            self._note_form(text, " ".join(value.split(" ")) if type(value) is str else text)
+            self._remember_form(text, " ".join(value.split(" ")) if type(value) is str else text)
         if text.casefold() in NOTHING:
             self.nothings[text] += 1
             return None
         return text
 
-    def _note_form(self, text: str, raw: str) -> None:
-        """Note what a text's form shows: leading zeros, long numbers, percent signs, doubled blanks (in `raw`)."""
+    def _remember_form(self, text: str, raw: str) -> None:
+        """Remember what a text's form shows: leading zeros, long numbers, percent signs, doubled blanks (in `raw`)."""
         if text.isdecimal():
             self.zeros = self.zeros or (len(text) > 1 and text[0] == "0")
             self.digits = self.digits or len(text) >= _MANY_DIGITS
@@ -125,7 +127,7 @@ class ColumnFacts:
             self.percents = self.percents or text.endswith("%")
             self.inner_blanks = self.inner_blanks or "  " in raw.strip()
 
-    def _count(self, text: str) -> None:
+    def _count_text(self, text: str) -> None:
         """Count a text while there is room; sets `overflow` if there is none."""
         if len(text) > _LONG or (len(self.counts) >= self._room and text not in self.counts):
             self.overflow = True
@@ -134,30 +136,30 @@ class ColumnFacts:
 
     @property
     def values(self) -> int:
-        """Cells with a value that says something."""
+        """Count the cells with a value that says something."""
         return self.filled - self.nothings.total()
 
 
-def facts_of(table: SourceTable, file: int, *, room: int) -> dict[int, ColumnFacts]:
-    """By position, the facts of each column of a table that has a header; reads all rows twice.
+def facts_of(table: SourceTable, file: int, *, room: int, most: int) -> dict[int, ColumnFacts]:
+    """Read all rows of a table, twice, and return the facts of its first columns that have a header, by position.
 
-    `file`: which sample, by number. `room`: how many different values of a column are counted.
+    `file`: which sample, by number. `room`: how many different values of a column are counted. `most`: columns.
     """
     samples = [Sample(values) for values in table.samples()]
-    positions = [n for n, column in enumerate(table.columns) if column.name.strip()]
+    positions = [n for n, column in enumerate(table.columns[:most]) if column.name.strip()]
     facts = {
         n: ColumnFacts(table.columns[n].name, a1.letters(table.columns[n].index), file, samples[n], room=room)
         for n in positions
     }
     types_by_column = {n: [kind for kind in TRIED if _is_plausible(samples[n], kind)] for n in positions}
     pairs = [(n, kind) for n in positions for kind in types_by_column[n]]
-    tallies = {pair: tally for pair in pairs if (tally := fresh_tally(_field(pair[1]))) is not None}
-    for columns in _chunks(table):
+    tallies = {pair: tally for pair in pairs if (tally := fresh_tally(_field_of_type(pair[1]))) is not None}
+    for columns in _chunks_of_columns(table):
         for n in positions:
             facts[n].add(columns[n])
         for (n, _), tally in tallies.items():
             add_values(tally, columns[n])
-    _convert_all(table, facts, types_by_column, tallies)
+    _try_types(table, facts, types_by_column, tallies)
     marks = table.sheet.layout().units
     for n in positions:
         facts[n].units = frozenset(marks.get(table.columns[n].index, ()))
@@ -166,36 +168,36 @@ def facts_of(table: SourceTable, file: int, *, room: int) -> dict[int, ColumnFac
     return facts
 
 
-def _convert_all(
+def _try_types(
     table: SourceTable,
     facts: Mapping[int, ColumnFacts],
     types_by_column: Mapping[int, Sequence[str]],
     tallies: Mapping[tuple[int, str], Tally],
 ) -> None:
-    """Set `fits` of each column: how well each type that is tried fits all values."""
+    """Set `fits` of each column: how well each type that is tried fits all values. Reads all rows."""
     converters: dict[tuple[int, str], Converter] = {}
     for n, kinds in types_by_column.items():
         for kind in kinds:
-            field, tally = _field(kind), tallies.get((n, kind))
+            field, tally = _field_of_type(kind), tallies.get((n, kind))
             convention = Convention() if tally is None else decide_convention(field, tally.count_pending())[0]
             converters[n, kind] = Converter(field, (), convention, epoch_1904=table.epoch_1904)
             facts[n].fits[kind] = TypeFit()
-    for columns in _chunks(table):
+    for columns in _chunks_of_columns(table):
         for (n, kind), converter in converters.items():
             facts[n].fits[kind].add(*converter.convert(columns[n]))
 
 
-def _chunks(table: SourceTable) -> Iterator[list[list[Any]]]:
-    """The columns of a table's data rows, chunk by chunk."""
+def _chunks_of_columns(table: SourceTable) -> Iterator[list[list[Any]]]:
+    """Yield the columns of a table's data rows, chunk by chunk."""
     return (rows.columns for _, rows in chunks([table]) if rows.numbers)
 
 
-def _field(kind: str) -> Field:
-    """A field with which a type is tried."""
+def _field_of_type(kind: str) -> Field:
+    """Make a field with which a type is tried."""
     return Field({"name": "sample", "type": kind, "clean": CLEANED})
 
 
 def _is_plausible(sample: Sample, kind: str) -> bool:
     """Whether enough of the first values fit a type to try it on all."""
-    share = sample.fit(_field(kind))
+    share = sample.fit(_field_of_type(kind))
     return share is not None and share >= _PLAUSIBLE

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, islice
 from typing import Final, NamedTuple
 
-from runner.engine.values.date_formats import reader_of
+from runner.engine.values.date_formats import make_format_reader
 
 _FEWEST: Final = 15  # different values that a pattern needs
 _MOST_RUNS: Final = 9
 _PLAIN: Final = " -_/,:;#%&@'\""
 _FILLED: Final = 5  # how often a word occurs that may stand for a missing value
+_LETTERS: Final = ("upper", "lower")
 _CLASSES: Final = {"digit": "[0-9]", "upper": "[A-Z]", "lower": "[a-z]"}
 _DAYS: Final = (
     "%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%y",
@@ -27,7 +28,7 @@ class _Run(NamedTuple):
 
 
 def _class_of(char: str) -> str:
-    """The class of a character in a shape: a digit, a capital, a small letter, or itself."""
+    """Return the class of a character in a shape: a digit, a capital, a small letter, or itself."""
     if "0" <= char <= "9":
         return "digit"
     if char.isascii() and char.isalpha():
@@ -35,20 +36,21 @@ def _class_of(char: str) -> str:
     return char
 
 
-def _runs(text: str) -> tuple[_Run, ...]:
-    """A text cut where the class of its characters changes."""
+def _split_in_runs(text: str) -> tuple[_Run, ...]:
+    """Split a text where the class of its characters changes: `AB-12` into `AB`, `-` and `12`."""
     return tuple(_Run(kind, "".join(chars)) for kind, chars in groupby(text, _class_of))
 
 
 def pattern_of(counts: Mapping[str, int], *, counted: bool = True, most_fillers: int = 2) -> str | None:
-    """A regular expression for texts that are all built alike and are codes rather than words; None if they are not.
+    """Return a regular expression for texts that are all built alike and are codes rather than words; None if they are
+    not.
 
     Up to `most_fillers` words that stand for a missing value (`empty`) may occur beside them. `counts`: the texts, each
     with how often it occurs. `counted`: whether numbers may be counted up, and so get longer.
     """
     shapes: dict[tuple[str, ...], list[tuple[_Run, ...]]] = {}
     for text in counts:
-        runs = _runs(text)
+        runs = _split_in_runs(text)
         if len(runs) > _MOST_RUNS or len(shapes) > 1 + most_fillers:
             return None
         shapes.setdefault(tuple(run.kind for run in runs), []).append(runs)
@@ -59,31 +61,37 @@ def pattern_of(counts: Mapping[str, int], *, counted: bool = True, most_fillers:
         return None
     if any(counts[text] < _FILLED or not text.replace(" ", "").isalpha() for text in fillers):
         return None
-    expression = _expression(usual[0], counted=counted)
-    return None if expression is None else "|".join([expression, *map(_escaped, sorted(fillers))])
+    expression = _expression_of_runs(usual[0], counted=counted)
+    return None if expression is None else "|".join([expression, *map(_escape_text, sorted(fillers))])
 
 
-def _expression(alike: Sequence[tuple[_Run, ...]], *, counted: bool) -> str | None:
-    """The expression of texts whose runs have the same classes in the same order; None if they may be words or just
-    numbers."""
+def _expression_of_runs(alike: Sequence[tuple[_Run, ...]], *, counted: bool) -> str | None:
+    """Return the expression of texts whose runs have the same classes in the same order; None if they may be words or
+    just numbers."""
     fixed = len({sum(len(run.text) for run in runs) for runs in alike}) == 1
     kinds = [run.kind for run in alike[0]]
     if "digit" not in kinds and not (fixed and kinds == ["upper"]):
         return None
     if len(kinds) == 1 and kinds[0] == "digit" and not fixed:
         return None  # any number
+    if any(
+        left in _LETTERS and blank == " " and right in _LETTERS
+        for left, blank, right in zip(kinds, kinds[1:], kinds[2:], strict=False)
+    ):
+        return None  # two words, such as a name
     return "".join(
         _expression_of_run([runs[n].text for runs in alike], kind, counted=counted) for n, kind in enumerate(kinds)
     )
 
 
 def _expression_of_run(texts: Sequence[str], kind: str, *, counted: bool) -> str:
-    """The expression of one run, from its text in each value; `kind`: its class, or the sign that it is made of."""
+    """Return the expression of one run, from its text in each value; `kind`: its class, or the sign that it is made
+    of."""
     if kind not in _CLASSES:
         longest = max(map(len, texts))
-        return _escaped(kind) + (f"{{1,{longest}}}" if longest > 1 else "")
+        return _escape_text(kind) + (f"{{1,{longest}}}" if longest > 1 else "")
     if kind != "digit" and len(set(texts)) == 1:
-        return _escaped(texts[0])
+        return _escape_text(texts[0])
     lengths = set(map(len, texts))
     if len(lengths) > 1:
         return f"{_CLASSES[kind]}+"
@@ -94,8 +102,8 @@ def _expression_of_run(texts: Sequence[str], kind: str, *, counted: bool) -> str
     return f"{_CLASSES[kind]}{{{length}{',' if may_get_longer else ''}}}"
 
 
-def _escaped(text: str) -> str:
-    """A text as a regular expression that matches it, with as few backslashes as possible."""
+def _escape_text(text: str) -> str:
+    """Escape a text so that a regular expression matches it, with as few backslashes as possible."""
     return "".join(char if char.isalnum() or char in _PLAIN else re.escape(char) for char in text)
 
 
@@ -106,7 +114,7 @@ class WrittenDates(NamedTuple):
 
 
 def formats_of(texts: Sequence[str], kind: str) -> WrittenDates:
-    """The formats that fit every text; empty if none of the usual ones does. `kind`: date, datetime or time."""
+    """Return the formats that fit every text; empty if none of the usual ones does. `kind`: date, datetime or time."""
     formats: Iterable[str] = _DAYS
     if kind == "time":
         formats = _CLOCKS
@@ -120,5 +128,5 @@ def formats_of(texts: Sequence[str], kind: str) -> WrittenDates:
 
 def _fits_all(form: str, texts: Sequence[str]) -> bool:
     """Whether there are texts, and all are dates or times of a format."""
-    read = reader_of(form)
+    read = make_format_reader(form)
     return bool(texts) and all(read(text) is not None for text in texts)

@@ -16,10 +16,10 @@ from runner.engine.expressions.operations import (
     OPERATIONS,
     SAFE,
     Failure,
-    joined,
-    loaded,
+    join_texts,
+    read_number,
     text_of,
-    written,
+    write_number,
 )
 from runner.engine.expressions.signatures import NUMBER, TEXT, Checked, CheckedCall, Expression, FieldValue, Value
 
@@ -48,7 +48,8 @@ class Columns:
     """The columns of a chunk by field, loaded when an expression first uses them and then remembered."""
 
     def __init__(self, columns: Mapping[str, Sequence[Any]], wrong: Mapping[str, Sequence[int]], count: int) -> None:
-        """`wrong`: indexes of cells that are not of their field's type, by field; `count`: of rows."""
+        """Know the columns of a chunk of `count` rows; `wrong` has the indexes of cells that are not of their field's
+        type."""
         self._columns = dict(columns)
         self._wrong = dict(wrong)
         self.count = count
@@ -60,29 +61,29 @@ class Columns:
         self._loaded.pop(name, None)
 
     def row(self, index: int) -> "Columns":
-        """One row by itself."""
+        """Copy one row, as columns of one cell."""
         wrong = {name: [0] for name, indexes in self._wrong.items() if index in indexes}
         return Columns({name: [values[index]] for name, values in self._columns.items()}, wrong, 1)
 
     def vector(self, field: FieldValue) -> Vector:
-        """The values of a field, loaded when they are first asked for."""
+        """Return the values of a field, loaded when they are first asked for."""
         vector = self._loaded.get(field.name)
         if vector is None:
             vector = self._loaded[field.name] = self._load(field)
         return vector
 
     def first_wrong(self, fields: Sequence[str], row: int) -> str | None:
-        """The first of some fields whose cell in a row is not of its type; None if all are."""
+        """Return the first of some fields whose cell in a row is not of its type; None if all are."""
         return next((name for name in fields if row in self._wrong.get(name, ())), None)
 
     def _load(self, field: FieldValue) -> Vector:
-        """The values of a field as expressions compute with them; cells with errors are failures."""
+        """Convert the values of a field to what expressions compute with; cells with errors become failures."""
         values, wrong = self._columns[field.name], self._wrong.get(field.name, ())
         gaps = bool(wrong) or None in values
         if field.kind == NUMBER and set(map(type, values)) != {int}:
-            values = [None if v is None else loaded(v) for v in values]
+            values = [None if v is None else read_number(v) for v in values]
         elif field.kind == NUMBER and max(map(abs, values)) >= 10**15:
-            values = list(map(loaded, values))
+            values = list(map(read_number, values))
             gaps = True
         elif field.kind == TEXT and not _TEXTS.issuperset(map(type, values)):
             values = [v if v.__class__ in _TEXTS else text_of(v) for v in values]
@@ -93,24 +94,24 @@ class Columns:
         return Vector(values, gaps or any(type(v) is Failure for v in values))
 
 
-def computed(expression: Expression, columns: Columns) -> Computed:
+def evaluate_expression(expression: Expression, columns: Columns) -> Computed:
     """Evaluate an expression for every row of a chunk; never raises.
 
     A value that is not of its field's type, and that nothing reported as such, makes the expression fail in its row.
     """
     try:
-        return _compute_all(expression, columns)
+        return _evaluate_all_rows(expression, columns)
     except _UNEXPECTED:
-        return _row_by_row(expression, columns)
+        return _evaluate_row_by_row(expression, columns)
 
 
-def _row_by_row(expression: Expression, columns: Columns) -> Computed:
-    """Compute each row by itself, so that a row that breaks an operation spoils no other."""
+def _evaluate_row_by_row(expression: Expression, columns: Columns) -> Computed:
+    """Evaluate each row by itself, so that a row that breaks an operation spoils no other."""
     values: list[Any] = []
     failed: dict[int, Failure] = {}
     for n in range(columns.count):
         try:
-            row_result = _compute_all(expression, columns.row(n))
+            row_result = _evaluate_all_rows(expression, columns.row(n))
         except _UNEXPECTED:
             row_result = Computed([None], {0: INPUT})
         values += row_result.values
@@ -119,13 +120,13 @@ def _row_by_row(expression: Expression, columns: Columns) -> Computed:
     return Computed(values, failed)
 
 
-def _compute_all(expression: Expression, columns: Columns) -> Computed:
-    """An expression over all rows at once: its values, and by row why there is none."""
+def _evaluate_all_rows(expression: Expression, columns: Columns) -> Computed:
+    """Evaluate an expression over all rows at once; may raise where a value is not of its field's type."""
     with localcontext(CONTEXT):
-        vector = _evaluate(expression.tree, columns)
+        vector = _evaluate_node(expression.tree, columns)
         values = list(vector.values)
         if expression.kind == NUMBER:
-            values = [v if v.__class__ in _GAPS else written(v) for v in values]
+            values = [v if v.__class__ in _GAPS else write_number(v) for v in values]
         elif expression.kind == TEXT and "" in values:
             values = [None if v == "" else v for v in values]
     failed = {n: v for n, v in enumerate(values) if type(v) is Failure}
@@ -134,24 +135,24 @@ def _compute_all(expression: Expression, columns: Columns) -> Computed:
     return Computed(values, failed)
 
 
-def _evaluate(node: Checked, columns: Columns) -> Vector:
-    """The values of a part of an expression, one per row."""
+def _evaluate_node(node: Checked, columns: Columns) -> Vector:
+    """Evaluate a part of an expression: one value for each row."""
     match node:
         case FieldValue():
             return columns.vector(node)
         case Value():
             return Vector([node.value] * columns.count, node.value is None)
         case CheckedCall():
-            arguments = [_evaluate(argument, columns) for argument in node.arguments]
+            arguments = [_evaluate_node(argument, columns) for argument in node.arguments]
             special = _SPECIAL.get(node.name)
             if special is not None:
                 return special(arguments)
-            result = _over_columns(OPERATIONS[node.name], arguments, safe=node.name in SAFE)
-            return result if node.name in SAFE else _blaming(result, node)
+            result = _apply_operation(OPERATIONS[node.name], arguments, safe=node.name in SAFE)
+            return result if node.name in SAFE else _name_blamed_field(result, node)
 
 
-def _blaming(results: Vector, node: CheckedCall) -> Vector:
-    """Results whose fresh failures name a field: the first one of the divisor, or of what is read or counted."""
+def _name_blamed_field(results: Vector, node: CheckedCall) -> Vector:
+    """Set the field in fresh failures: the first one of the divisor, or of what is read or counted."""
     if not results.gaps or not any(v.__class__ is Failure and v.field is None for v in results.values):
         return results
     parts = node.arguments[1:] if node.name in _DIVISIONS else node.arguments
@@ -164,7 +165,7 @@ def _blaming(results: Vector, node: CheckedCall) -> Vector:
 
 
 def _first_field(node: Checked) -> str | None:
-    """The first field that a part of an expression names; None if it names none."""
+    """Return the first field that a part of an expression names; None if it names none."""
     match node:
         case FieldValue():
             return node.name
@@ -173,21 +174,21 @@ def _first_field(node: Checked) -> str | None:
     return None
 
 
-def _over_columns(operation: Callable[..., Any], arguments: list[Vector], *, safe: bool) -> Vector:
-    """An operation over columns: blank or failed where an operand is."""
+def _apply_operation(operation: Callable[..., Any], arguments: list[Vector], *, safe: bool) -> Vector:
+    """Apply an operation to each row of its arguments; the result is blank or failed where an operand is."""
     if not any(argument.gaps for argument in arguments):
         return Vector(list(map(operation, *(argument.values for argument in arguments))), not safe)
     rows = zip(*(argument.values for argument in arguments), strict=True)
-    return Vector([operation(*row) if _GAPS.isdisjoint(map(type, row)) else _gap(row) for row in rows], True)
+    return Vector([operation(*row) if _GAPS.isdisjoint(map(type, row)) else _first_failure(row) for row in rows], True)
 
 
-def _gap(row: Sequence[Any]) -> Failure | None:
-    """The first failure of a row's operands; None: they are only blank."""
+def _first_failure(row: Sequence[Any]) -> Failure | None:
+    """Return the first failure of a row's operands; None: they are only blank."""
     return next((value for value in row if type(value) is Failure), None)
 
 
-def _choose(arguments: list[Vector]) -> Vector:
-    """`if`: the value of the first condition that holds; blank if a condition before it is blank.
+def _choose_by_conditions(arguments: list[Vector]) -> Vector:
+    """Evaluate `if`: the value of the first condition that holds; blank if a condition before it is blank.
 
     Only the chosen value counts, so a condition may keep a division from failing.
     """
@@ -198,19 +199,19 @@ def _choose(arguments: list[Vector]) -> Vector:
         if _BOOLEANS.issuperset(map(type, condition.values)):
             chosen = [value_here if holds else other for holds, value_here, other in rows]
         else:
-            chosen = list(starmap(_chosen, rows))
+            chosen = list(starmap(_choose_for_row, rows))
     return Vector(chosen, any(argument.gaps for argument in arguments))
 
 
-def _chosen(holds: Any, value: Any, other: Any) -> Any:
-    """One of two values by a condition; a condition that is blank or a failure is the result itself."""
+def _choose_for_row(holds: Any, value: Any, other: Any) -> Any:
+    """Choose one of two values by a condition; a condition that is blank or a failure is the result itself."""
     if holds is True:
         return value
     return other if holds is False else holds
 
 
-def _coalesce(arguments: list[Vector]) -> Vector:
-    """The first value that is not blank; a failure before it counts, and is never hidden."""
+def _coalesce_columns(arguments: list[Vector]) -> Vector:
+    """Evaluate `coalesce`: the first value that is not blank; a failure before it counts, and is never hidden."""
     values = list(arguments[0].values)
     for other in arguments[1:]:
         if None not in values:
@@ -219,39 +220,42 @@ def _coalesce(arguments: list[Vector]) -> Vector:
     return Vector(values, True)
 
 
-def _concat(arguments: list[Vector]) -> Vector:
-    """The texts of each row put together; blanks count for nothing."""
-    return Vector([_put_together(row) for row in zip(*(argument.values for argument in arguments), strict=True)], True)
+def _concat_columns(arguments: list[Vector]) -> Vector:
+    """Evaluate `concat`: the texts of each row put together; blanks count for nothing."""
+    return Vector([_concat_row(row) for row in zip(*(argument.values for argument in arguments), strict=True)], True)
 
 
-def _put_together(row: Sequence[Any], separator: Any = "") -> Any:
-    """The values that are there, as one text; blank if none is."""
+def _concat_row(row: Sequence[Any], separator: Any = "") -> Any:
+    """Put the values of a row that are there together as one text; blank if none is."""
     parts = [value for value in row if value is not None]
-    return next((v for v in parts if type(v) is Failure), None) or (joined(parts, separator) if parts else None)
+    return next((v for v in parts if type(v) is Failure), None) or (join_texts(parts, separator) if parts else None)
 
 
-def _join(arguments: list[Vector]) -> Vector:
-    """As `concat`, with a separator between the values that are there."""
+def _join_columns(arguments: list[Vector]) -> Vector:
+    """Evaluate `join`: as `concat`, with a separator between the values that are there."""
     rows = zip(*(argument.values for argument in arguments[1:]), strict=True)
     return Vector(
         [
-            separator if type(separator) is Failure else _put_together(row, separator or "")
+            separator if type(separator) is Failure else _concat_row(row, separator or "")
             for separator, row in zip(arguments[0].values, rows, strict=True)
         ],
         True,
     )
 
 
-def _both(arguments: list[Vector]) -> Vector:
-    """`and`: a false left side decides, whatever the right one is; then a false right side, a failure, a blank."""
+def _and_columns(arguments: list[Vector]) -> Vector:
+    """Evaluate `and`: a false left side decides, whatever the right one is; then a false right side, a failure, a
+    blank."""
     left, right = arguments
     rows = zip(left.values, right.values, strict=True)
     are_plain = _BOOLEANS.issuperset(map(type, left.values))
-    return Vector([a and b for a, b in rows] if are_plain else list(starmap(_and, rows)), left.gaps or right.gaps)
+    return Vector(
+        [a and b for a, b in rows] if are_plain else list(starmap(_and_values, rows)), left.gaps or right.gaps
+    )
 
 
-def _and(left: Any, right: Any) -> Any:
-    """`and` of two values of one row: true, false, blank (None) or a failure."""
+def _and_values(left: Any, right: Any) -> Any:
+    """Combine two values of one row by `and`: true, false, blank (None) or a failure."""
     if left is False or type(left) is Failure:
         return left
     if left is True:
@@ -259,16 +263,16 @@ def _and(left: Any, right: Any) -> Any:
     return None if right is True else right  # the left one is blank
 
 
-def _either(arguments: list[Vector]) -> Vector:
-    """`or` with three values: true if one side is, blank if that depends on a blank."""
+def _or_columns(arguments: list[Vector]) -> Vector:
+    """Evaluate `or` with three values: true if one side is, blank if that depends on a blank."""
     left, right = arguments
     rows = zip(left.values, right.values, strict=True)
     are_plain = _BOOLEANS.issuperset(map(type, left.values))
-    return Vector([a or b for a, b in rows] if are_plain else list(starmap(_or, rows)), left.gaps or right.gaps)
+    return Vector([a or b for a, b in rows] if are_plain else list(starmap(_or_values, rows)), left.gaps or right.gaps)
 
 
-def _or(left: Any, right: Any) -> Any:
-    """`or` of two values of one row: true, false, blank (None) or a failure."""
+def _or_values(left: Any, right: Any) -> Any:
+    """Combine two values of one row by `or`: true, false, blank (None) or a failure."""
     if left is True or type(left) is Failure:
         return left
     if left is False:
@@ -277,44 +281,44 @@ def _or(left: Any, right: Any) -> Any:
 
 
 def _is_blank(arguments: list[Vector]) -> Vector:
-    """Whether each value is blank; a failure stays one."""
+    """Evaluate `is blank`; a failure stays one."""
     (operand,) = arguments
     return Vector([v if type(v) is Failure else v is None for v in operand.values], operand.gaps)
 
 
 def _is_not_blank(arguments: list[Vector]) -> Vector:
-    """Whether each value is there; a failure stays one."""
+    """Evaluate `is not blank`; a failure stays one."""
     (operand,) = arguments
     return Vector([v if type(v) is Failure else v is not None for v in operand.values], operand.gaps)
 
 
 def _is_in(arguments: list[Vector]) -> Vector:
-    """Whether a value is one of those listed; blanks among these count for nothing."""
+    """Evaluate `in`: whether a value is one of those listed; blanks among these count for nothing."""
     return Vector([_is_listed(row) for row in zip(*(argument.values for argument in arguments), strict=True)], True)
 
 
 def _is_not_in(arguments: list[Vector]) -> Vector:
-    """The opposite of `_is_in`; blanks and failures stay."""
+    """Evaluate `not in`; blanks and failures stay."""
     listed = _is_in(arguments)
     return Vector([v if v.__class__ in _GAPS else not v for v in listed.values], True)
 
 
 def _is_listed(row: Sequence[Any]) -> Any:
-    """Whether the first value of a row is among the others; blank or a failure if one decides it."""
+    """Whether the first value of a row is among the others; None or a failure if one decides it."""
     value, *listed = row
-    failed = _gap(row)
+    failed = _first_failure(row)
     if failed is not None or value is None:
         return failed
     return value in listed
 
 
 _SPECIAL: Final[dict[str, Callable[[list[Vector]], Vector]]] = {
-    "choose": _choose,
-    "coalesce": _coalesce,
-    "concat": _concat,
-    "join": _join,
-    "both": _both,
-    "either": _either,
+    "choose": _choose_by_conditions,
+    "coalesce": _coalesce_columns,
+    "concat": _concat_columns,
+    "join": _join_columns,
+    "both": _and_columns,
+    "either": _or_columns,
     "is_blank": _is_blank,
     "is_not_blank": _is_not_blank,
     "is_in": _is_in,

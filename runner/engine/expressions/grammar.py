@@ -65,7 +65,7 @@ Node = Literal | FieldName | FunctionCall
 
 
 def parse(text: str) -> Node:
-    """The tree of an expression; raises ExpressionError."""
+    """Parse an expression to its tree; raises ExpressionError."""
     if len(text) > MAX_LENGTH:
         raise ExpressionError(f"has {len(text)} characters", MAX_LENGTH + 1, f"at most {MAX_LENGTH}")
     parser = _Parser(text)
@@ -82,8 +82,9 @@ class _Word(NamedTuple):
     at: int
 
 
-def _words(text: str) -> list[_Word]:
-    """The words of an expression, from the last to the first."""
+def _split_words(text: str) -> list[_Word]:
+    """Split an expression into its words, from the last to the first; raises ExpressionError for a sign that is
+    none."""
     words, end = [], 0
     for word in _WORD.finditer(text):
         if word.start() != end:
@@ -106,7 +107,7 @@ class _Parser:
     """
 
     def __init__(self, text: str) -> None:
-        self._rest = _words(text)  # the next one last
+        self._rest = _split_words(text)  # the next one last
         self._word = self._rest.pop()  # the one at hand
         self._nodes = 0  # made so far
         self._depth = 0  # of parentheses and signs
@@ -124,7 +125,7 @@ class _Parser:
             raise ExpressionError("is nested too deeply", self._word.at, f"at most {MAX_DEPTH} levels")
         tree = self._parse_and()
         while self._is("or"):
-            tree = self._call("or", tree, self._parse_and)
+            tree = self._parse_operator("or", tree, self._parse_and)
         self._depth -= 1
         return tree
 
@@ -132,14 +133,14 @@ class _Parser:
         """Parse `a and b`, or what binds more."""
         tree = self._parse_negation()
         while self._is("and"):
-            tree = self._call("and", tree, self._parse_negation)
+            tree = self._parse_operator("and", tree, self._parse_negation)
         return tree
 
     def _parse_negation(self) -> Node:
         """Parse `not a`, or what binds more."""
         if not self._is("not"):
             return self._parse_comparison()
-        at = self._next().at
+        at = self._advance().at
         return self._make_call(at, "not", self._parse_nested(self._parse_negation))
 
     def _parse_comparison(self) -> Node:
@@ -147,28 +148,28 @@ class _Parser:
         left = self._parse_sum()
         word = self._word
         if word.kind == "sign" and word.text in _COMPARISONS:
-            comparison = self._call(word.text, left, self._parse_sum)
+            comparison = self._parse_operator(word.text, left, self._parse_sum)
             if self._word.kind == "sign" and self._word.text in _COMPARISONS:
                 raise self._unexpected_word("one comparison at a time: join two with and")
             return comparison
         if self._is("is"):
-            self._next()
+            self._advance()
             name = "is blank"
             if self._is("not"):
-                self._next()
+                self._advance()
                 name = "is not blank"
             if not self._is("blank"):
                 raise self._unexpected_word("blank: is blank, is not blank")
-            self._next()
+            self._advance()
             return self._make_call(word.at, name, left)
         if self._is("in"):
-            self._next()
+            self._advance()
             return self._make_call(word.at, "in", left, *self._parse_list())
         if self._is("not"):
-            self._next()
+            self._advance()
             if not self._is("in"):
                 raise self._unexpected_word("in: not in (…)")
-            self._next()
+            self._advance()
             return self._make_call(word.at, "not in", left, *self._parse_list())
         return left
 
@@ -176,20 +177,20 @@ class _Parser:
         """Parse `a + b`, `a - b` and `a & b`, or what binds more."""
         tree = self._parse_product()
         while self._word.kind == "sign" and self._word.text in ("+", "-", "&"):
-            tree = self._call(self._word.text, tree, self._parse_product)
+            tree = self._parse_operator(self._word.text, tree, self._parse_product)
         return tree
 
     def _parse_product(self) -> Node:
         """Parse `a * b` and `a / b`, or what binds more."""
         tree = self._parse_signed()
         while self._word.kind == "sign" and self._word.text in ("*", "/"):
-            tree = self._call(self._word.text, tree, self._parse_signed)
+            tree = self._parse_operator(self._word.text, tree, self._parse_signed)
         return tree
 
     def _parse_signed(self) -> Node:
         """Parse `-a`, or what binds more."""
         if self._word.kind == "sign" and self._word.text == "-":
-            at = self._next().at
+            at = self._advance().at
             return self._make_call(at, "negative", self._parse_nested(self._parse_signed))
         return self._parse_primary()
 
@@ -200,17 +201,17 @@ class _Parser:
             case "number":
                 if len(word.text) > MAX_DIGITS:
                     raise ExpressionError("has a number that is too long", word.at, f"at most {MAX_DIGITS} digits")
-                return self._count_node(Literal(self._next().at, Decimal(word.text)))
+                return self._count_node(Literal(self._advance().at, Decimal(word.text)))
             case "text":
                 quote = word.text[0]
-                return self._count_node(Literal(self._next().at, word.text[1:-1].replace(quote * 2, quote)))
+                return self._count_node(Literal(self._advance().at, word.text[1:-1].replace(quote * 2, quote)))
             case "field":
-                self._next()
+                self._advance()
                 return self._count_node(FieldName(word.at, word.text.strip()))
             case "name":
                 return self._parse_name()
             case "sign" if word.text == "(":
-                self._next()
+                self._advance()
                 inner = self.parse_or()
                 self._expect(")")
                 return inner
@@ -220,12 +221,12 @@ class _Parser:
         """Parse what begins with a name: a constant, a function call or a field."""
         word = self._word
         if word.text in ("true", "false"):
-            return self._count_node(Literal(self._next().at, word.text == "true"))
+            return self._count_node(Literal(self._advance().at, word.text == "true"))
         if word.text == "blank":
-            return self._count_node(Literal(self._next().at, None))
+            return self._count_node(Literal(self._advance().at, None))
         if word.text in _RESERVED:
             raise self._unexpected_word("a field, a number, a text in quotes or a function")
-        self._next()
+        self._advance()
         if self._word.kind == "sign" and self._word.text == "(":
             return self._make_call(word.at, word.text, *self._parse_list(least=0))
         return self._count_node(FieldName(word.at, word.text))
@@ -237,15 +238,16 @@ class _Parser:
         while not (self._word.kind == "sign" and self._word.text == ")" and len(arguments) >= least):
             arguments.append(self.parse_or())
             if self._word.kind == "sign" and self._word.text == ",":
-                self._next()
+                self._advance()
                 least = len(arguments) + 1
             elif not (self._word.kind == "sign" and self._word.text == ")"):
                 raise self._unexpected_word("a comma or )")
-        self._next()
+        self._advance()
         return arguments
 
     def _parse_nested(self, read: Callable[[], Node]) -> Node:
-        """What a sign before it applies to, which may begin with such a sign again."""
+        """Parse what a sign before it applies to, which may begin with such a sign again. `read`: the method that
+        parses it."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise ExpressionError("is nested too deeply", self._word.at, f"at most {MAX_DEPTH} levels")
@@ -253,17 +255,18 @@ class _Parser:
         self._depth -= 1
         return node
 
-    def _call(self, name: str, left: Node, read: Callable[[], Node]) -> Node:
-        """The call of the operator at hand; `read`: parses its right side."""
-        at = self._next().at
+    def _parse_operator(self, name: str, left: Node, read: Callable[[], Node]) -> Node:
+        """Parse the operator at hand and its right side, and return its call. `read`: the method that parses that
+        side."""
+        at = self._advance().at
         return self._make_call(at, name, left, read())
 
     def _make_call(self, at: int, name: str, *arguments: Node) -> Node:
-        """The call of an operator or a function, counted."""
+        """Make the call of an operator or a function, and count it."""
         return self._count_node(FunctionCall(at, name, arguments))
 
     def _count_node(self, node: Node) -> Node:
-        """The node itself; raises ExpressionError once there are too many."""
+        """Count a node and return it; raises ExpressionError once there are too many."""
         self._nodes += 1
         if self._nodes > MAX_NODES:
             raise ExpressionError("has too many parts", node.at, f"at most {MAX_NODES} fields, values and operators")
@@ -273,8 +276,8 @@ class _Parser:
         """Whether the word at hand is this name, such as `and`."""
         return self._word.kind == "name" and self._word.text == name
 
-    def _next(self) -> _Word:
-        """The word at hand; the next one is at hand then."""
+    def _advance(self) -> _Word:
+        """Return the word at hand, and put the next one at hand."""
         word = self._word
         self._word = self._rest.pop() if self._rest else word  # nothing comes after the end
         return word
@@ -283,10 +286,10 @@ class _Parser:
         """Go past a sign; raises ExpressionError if another word is at hand."""
         if not (self._word.kind == "sign" and self._word.text == sign):
             raise self._unexpected_word(sign)
-        self._next()
+        self._advance()
 
     def _unexpected_word(self, allowed: str) -> ExpressionError:
-        """The error for the word at hand, with what may be there instead."""
+        """Make the error for the word at hand, with what may be there instead."""
         word = self._word
         if word.kind == "end":
             return ExpressionError("ends too early", word.at, allowed)

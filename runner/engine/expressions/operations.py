@@ -41,24 +41,25 @@ NOT_WHOLE: Final = Failure("counts with a number that is not a whole one, or too
 FAILURES: Final = (ZERO, LARGE, LONG, INPUT, NO_NUMBER, NO_DATE, NOT_WHOLE)
 
 
-def loaded(value: Any) -> Any:
-    """A number of a cell, exactly as the cell shows it."""
+def read_number(value: Any) -> Any:
+    """Convert a number of a cell to an exact one: a whole number, or a decimal with the digits that the cell shows."""
     if type(value) is float:
         if value.is_integer() and abs(value) < 1e15:
             return int(value)
         made = Decimal(repr(value))
         return made if made.is_finite() else INPUT
     if type(value) is int:
-        return value if -(10**15) < value < 10**15 else _wide(value)
+        return value if -(10**15) < value < 10**15 else _widen(value)
     return value if type(value) is Decimal and value.is_finite() else INPUT
 
 
-def _wide(value: int) -> Decimal | Failure:
+def _widen(value: int) -> Decimal | Failure:
+    """Convert a large whole number to a decimal; a failure if it has too many digits."""
     return CONTEXT.create_decimal(value) if abs(value) < 10**CONTEXT.prec else LARGE
 
 
-def written(value: Any) -> Any:
-    """A number as cells hold it: a whole number, a float, or a decimal where no float has its digits; else a
+def write_number(value: Any) -> Any:
+    """Convert a number to what cells hold: a whole number, a float, or a decimal where no float has its digits; else a
     failure."""
     if type(value) is int:
         return value if abs(value) < _HUGE_WHOLE else LARGE
@@ -70,7 +71,7 @@ def written(value: Any) -> Any:
 
 
 def text_of_number(value: Number) -> Any:
-    """A number as text: plain digits without trailing zeros; a failure for one with too many."""
+    """Write a number in plain digits without trailing zeros; a failure for one with too many."""
     if isinstance(value, int):
         return str(value) if abs(value) < _HUGE_WHOLE else LARGE
     if abs(value.adjusted()) >= _HUGE:
@@ -80,15 +81,15 @@ def text_of_number(value: Number) -> Any:
 
 
 def text_of(value: Any) -> Any:
-    """A cell of a text field whose value is something else, such as a number among allowed values."""
+    """Write a cell of a text field whose value is something else, such as a number among allowed values."""
     if type(value) in (int, float, Decimal):
-        number = loaded(value)
+        number = read_number(value)
         return number if type(number) is Failure else text_of_number(number)
     return text(value) if type(value) in (bool, date, datetime, time) else INPUT
 
 
 def text(value: Any) -> Any:
-    """Any value as a text, as a person would type it."""
+    """Write any value as a text, as a person would type it."""
     kind = type(value)
     if kind is str:
         return value
@@ -99,20 +100,20 @@ def text(value: Any) -> Any:
     return value.isoformat() if kind in (date, time) else text_of_number(value)
 
 
-def _whole(value: Number, most: int) -> int | None:
-    """A number as an int; None if it is not whole, or further from zero than `most`."""
+def _as_whole(value: Number, most: int) -> int | None:
+    """Convert a number to an int; None if it is not whole, or further from zero than `most`."""
     if not -most <= value <= most or value != int(value):
         return None
     return int(value)
 
 
-def _bounded(made: str) -> Any:
-    """A text; a failure if it is too long."""
+def _refuse_long(made: str) -> Any:
+    """Return a text; a failure if it is too long."""
     return made if len(made) <= MAX_TEXT else LONG
 
 
-def joined(values: list[Any], separator: str = "") -> Any:
-    """Values put together as one text; a failure if one of them fails, or if it is too long."""
+def join_texts(values: list[Any], separator: str = "") -> Any:
+    """Put values together as one text; a failure if one of them fails, or if the text is too long."""
     texts = [text(value) for value in values]
     failed = next((value_text for value_text in texts if type(value_text) is Failure), None)
     if failed is not None:
@@ -121,8 +122,8 @@ def joined(values: list[Any], separator: str = "") -> Any:
     return separator.join(texts) if size <= MAX_TEXT else LONG
 
 
-def _append(left: Any, right: Any) -> Any:
-    """Two values as one text; a failure of either comes first."""
+def _append_text(left: Any, right: Any) -> Any:
+    """Put two values together as one text; a failure of either comes first."""
     head = left if type(left) is str else text(left)
     tail = right if type(right) is str else text(right)
     if type(head) is Failure or type(tail) is Failure:
@@ -130,9 +131,9 @@ def _append(left: Any, right: Any) -> Any:
     return head + tail if len(head) + len(tail) <= MAX_TEXT else LONG
 
 
-def _split(value: str, separator: str, part: Number) -> Any:
-    """A piece of a text, counted from 1, or from the end if `part` is negative; blank if there is none."""
-    number = _whole(part, MAX_TEXT)
+def _split_text(value: str, separator: str, part: Number) -> Any:
+    """Return a piece of a text, counted from 1, or from the end if `part` is negative; blank if there is none."""
+    number = _as_whole(part, MAX_TEXT)
     if number is None or number == 0:
         return NOT_WHOLE
     pieces = value.split(separator) if separator else value.split()
@@ -141,25 +142,25 @@ def _split(value: str, separator: str, part: Number) -> Any:
     return piece or None
 
 
-def _left(value: str, count: Number) -> Any:
-    """The first `count` characters; blank if there are none, a failure if it is no count."""
-    size = _whole(count, MAX_TEXT)
+def _first_characters(value: str, count: Number) -> Any:
+    """Return the first `count` characters; blank if there are none, a failure if it is not a count."""
+    size = _as_whole(count, MAX_TEXT)
     if size is None or size < 0:
         return NOT_WHOLE
     return value[:size] or None
 
 
-def _right(value: str, count: Number) -> Any:
-    """The last `count` characters; blank if there are none, a failure if it is no count."""
-    size = _whole(count, MAX_TEXT)
+def _last_characters(value: str, count: Number) -> Any:
+    """Return the last `count` characters; blank if there are none, a failure if it is not a count."""
+    size = _as_whole(count, MAX_TEXT)
     if size is None or size < 0:
         return NOT_WHOLE
     return (value[-size:] if size else "") or None
 
 
-def _substring(value: str, start: Number, count: Number = MAX_TEXT) -> Any:
-    """`count` characters from the one at `start`, counted from 1; blank if there are none."""
-    first, size = _whole(start, MAX_TEXT), _whole(count, MAX_TEXT)
+def _middle_characters(value: str, start: Number, count: Number = MAX_TEXT) -> Any:
+    """Return `count` characters from the one at `start`, counted from 1; blank if there are none."""
+    first, size = _as_whole(start, MAX_TEXT), _as_whole(count, MAX_TEXT)
     if first is None or first < 1:
         return NOT_WHOLE
     if size is None or size < 0:
@@ -167,24 +168,24 @@ def _substring(value: str, start: Number, count: Number = MAX_TEXT) -> Any:
     return value[first - 1 : first - 1 + size] or None
 
 
-def _replace(value: str, old: str, new: str) -> Any:
-    """The text with every `old` replaced; a failure if it becomes too long."""
+def _replace_text(value: str, old: str, new: str) -> Any:
+    """Replace every `old` in a text; a failure if it becomes too long."""
     if not old:
         return value
     size = len(value) + value.count(old) * (len(new) - len(old))
     return (value.replace(old, new) or None) if size <= MAX_TEXT else LONG
 
 
-def _pad(value: str, width: Number, fill: str) -> Any:
-    """The text with `fill` before it up to a width; a failure for a width that is no count, or several signs."""
-    size = _whole(width, MAX_TEXT)
+def _pad_left(value: str, width: Number, fill: str) -> Any:
+    """Put `fill` before a text up to a width; a failure for a width that is not a count, or several signs."""
+    size = _as_whole(width, MAX_TEXT)
     if size is None or size < 0 or len(fill) != 1:
         return NOT_WHOLE
     return value.rjust(size, fill)
 
 
-def _number(value: str) -> Any:
-    """The number that a text is, written with digits and a decimal point; else a failure."""
+def _parse_number(value: str) -> Any:
+    """Parse a number that is written with digits and a decimal point; a failure for another text."""
     plain = value.strip()
     digits = plain.removeprefix("-").replace(".", "", 1)
     if not (digits.isascii() and digits.isdigit()) or plain[-1] == "." or plain.removeprefix("-")[0] == ".":
@@ -195,12 +196,12 @@ def _number(value: str) -> Any:
 
 
 def _divide(dividend: Number, divisor: Number) -> Any:
-    """The quotient; a failure if the divisor is zero."""
+    """Divide; a failure if the divisor is zero."""
     return CONTEXT.divide(dividend, divisor) if divisor else ZERO
 
 
 def _modulo(dividend: Number, divisor: Number) -> Any:
-    """The rest of a division, with the sign of the divisor, as spreadsheets have it."""
+    """Return the rest of a division, with the sign of the divisor, as spreadsheets have it."""
     if not divisor:
         return ZERO
     rest = CONTEXT.remainder(dividend, divisor)
@@ -210,13 +211,13 @@ def _modulo(dividend: Number, divisor: Number) -> Any:
 
 
 def _round(value: Number, places: Number = 0) -> Any:
-    """The value rounded to so many decimals; halves go away from zero, as spreadsheets and people round."""
-    digits = _whole(places, MAX_PLACES)
+    """Round to so many decimals; halves go away from zero, as spreadsheets and people round."""
+    digits = _as_whole(places, MAX_PLACES)
     return NOT_WHOLE if digits is None else _round_to(value, digits, ROUND_HALF_UP)
 
 
 def _round_to(value: Number, digits: int, rounding: str) -> Any:
-    """The value rounded to so many decimals; as it is if it has no more."""
+    """Round to so many decimals; a value that has no more stays as it is."""
     exact = Decimal(value)
     shifted = exact.scaleb(digits, context=CONTEXT)
     if shifted == shifted.to_integral_value():
@@ -229,14 +230,14 @@ _QUANTIZING: Final = Context(prec=_HUGE, Emin=-999_999, Emax=999_999, traps=[])
 
 
 def _add_days(value: date, days: Number) -> Any:
-    """The date so many days later; a datetime also by parts of a day. A failure if there is no such date."""
+    """Return the date so many days later; a datetime also by parts of a day. A failure if there is no such date."""
     if type(value) is datetime:
         if not -_MOST_DAYS <= days <= _MOST_DAYS:
             return NO_DATE
         micros = CONTEXT.multiply(days, _MICROSECONDS)
         step = timedelta(microseconds=int(_round_to(micros, 0, ROUND_HALF_UP)))
     else:
-        count = _whole(days, _MOST_DAYS)
+        count = _as_whole(days, _MOST_DAYS)
         if count is None:
             return NOT_WHOLE
         step = timedelta(days=count)
@@ -247,7 +248,7 @@ def _add_days(value: date, days: Number) -> Any:
 
 
 def _days_between(start: date, end: date) -> Any:
-    """The days from one date to another: whole for dates, with a fraction for datetimes."""
+    """Count the days from one date to another: whole for dates, with a fraction for datetimes."""
     between = end - start
     if not between.seconds and not between.microseconds:
         return between.days
@@ -255,7 +256,7 @@ def _days_between(start: date, end: date) -> Any:
 
 
 def _months_between(start: date, end: date) -> int:
-    """The whole months from one date to another; the 31st of January to the 28th of February is not yet one."""
+    """Count the whole months from one date to another; the 31st of January to the 28th of February is not yet one."""
     if end < start:
         return -_months_between(end, start)
     months = (end.year - start.year) * 12 + end.month - start.month
@@ -263,19 +264,20 @@ def _months_between(start: date, end: date) -> int:
 
 
 def _within_month(value: date) -> tuple[int, time]:
-    """How far into its month a date or a moment is."""
+    """Return how far into its month a date or a moment is."""
     return value.day, value.time() if isinstance(value, datetime) else time()
 
 
 def _years_between(start: date, end: date) -> int:
-    """The whole years from one date to another."""
+    """Count the whole years from one date to another."""
     months = _months_between(start, end)
     return months // 12 if months >= 0 else -(-months // 12)
 
 
 def _add_months(value: date, months: Number) -> Any:
-    """The same day some months later, or the last day of that month if it is shorter; a failure beyond the calendar."""
-    count = _whole(months, 120_000)
+    """Return the same day some months later, or the last day of that month if it is shorter; a failure beyond the
+    calendar."""
+    count = _as_whole(months, 120_000)
     if count is None:
         return NOT_WHOLE
     year, month = divmod(value.year * 12 + value.month - 1 + count, 12)
@@ -285,19 +287,19 @@ def _add_months(value: date, months: Number) -> Any:
 
 
 def _month_end(value: date) -> date:
-    """The last day of a date's month."""
+    """Return the last day of a date's month."""
     return date(value.year, value.month, _days_in_month(value.year, value.month))
 
 
 def _days_in_month(year: int, month: int) -> int:
-    """How many days a month has."""
+    """Return how many days a month has."""
     from calendar import monthrange  # noqa: PLC0415  # takes milliseconds to load
 
     return monthrange(year, month)[1]
 
 
 def _date_of_text(value: str) -> Any:
-    """The date of a text such as 2026-01-31; else a failure."""
+    """Parse a date such as 2026-01-31; a failure for another text."""
     try:
         return date.fromisoformat(value) if len(value) == 10 else NO_DATE
     except ValueError:
@@ -305,8 +307,8 @@ def _date_of_text(value: str) -> Any:
 
 
 def _date_of_parts(year: Number, month: Number, day: Number) -> Any:
-    """The date of a year, a month and a day; a failure if there is none."""
-    parts = [_whole(part, 9999) for part in (year, month, day)]
+    """Make a date of a year, a month and a day; a failure if there is none."""
+    parts = [_as_whole(part, 9999) for part in (year, month, day)]
     try:
         return NO_DATE if None in parts else date(*(part for part in parts if part is not None))
     except ValueError:
@@ -320,7 +322,7 @@ OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     "multiply": operator.mul,
     "divide": _divide,
     "negative": operator.neg,
-    "append": _append,
+    "append": _append_text,
     "equal": operator.eq,
     "unequal": operator.ne,
     "less": operator.lt,
@@ -331,22 +333,22 @@ OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     "add_days": _add_days,
     "subtract_days": lambda value, days: _add_days(value, -days),
     "days_from": lambda end, start: (end - start).days,
-    "split": _split,
-    "upper": lambda value: _bounded(value.upper()),
-    "lower": lambda value: _bounded(value.lower()),
-    "title": lambda value: _bounded(value.title()),
+    "split": _split_text,
+    "upper": lambda value: _refuse_long(value.upper()),
+    "lower": lambda value: _refuse_long(value.lower()),
+    "title": lambda value: _refuse_long(value.title()),
     "trim": lambda value: " ".join(value.split()) or None,
     "length": len,
-    "left": _left,
-    "right": _right,
-    "substring": _substring,
-    "replace": _replace,
-    "pad": _pad,
+    "left": _first_characters,
+    "right": _last_characters,
+    "substring": _middle_characters,
+    "replace": _replace_text,
+    "pad": _pad_left,
     "contains": operator.contains,
     "starts_with": str.startswith,
     "ends_with": str.endswith,
     "text": text,
-    "number": _number,
+    "number": _parse_number,
     "round": _round,
     "floor": lambda value: _round_to(value, 0, ROUND_FLOOR),
     "ceiling": lambda value: _round_to(value, 0, ROUND_CEILING),

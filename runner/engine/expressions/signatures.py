@@ -53,8 +53,8 @@ class Signature(NamedTuple):
     repeats: bool = False  # the last argument, once or more
 
 
-def _each(kinds: Sequence[str], result: str, operation: str) -> list[Signature]:
-    """A function of one argument that may be of several kinds."""
+def _for_each_kind(kinds: Sequence[str], result: str, operation: str) -> list[Signature]:
+    """List the signatures of a function of one argument that may be of several kinds."""
     return [Signature((kind,), result, operation) for kind in kinds]
 
 
@@ -62,7 +62,7 @@ _DAYS: Final = (DATE, DATETIME)
 _ORDERED: Final = (NUMBER, DATE, DATETIME, TIME, TEXT)
 
 
-def _compared(operation: str, kinds: Sequence[str]) -> list[Signature]:
+def _comparing(operation: str, kinds: Sequence[str]) -> list[Signature]:
     return [Signature((kind, kind), BOOLEAN, operation) for kind in kinds]
 
 
@@ -82,12 +82,12 @@ OPERATORS: Final[dict[str, list[Signature]]] = {
     "/": [Signature((NUMBER, NUMBER), NUMBER, "divide")],
     "negative": [Signature((NUMBER,), NUMBER, "negative")],
     "&": [Signature((_ANY, _ANY), TEXT, "append")],
-    "==": _compared("equal", KINDS),
-    "!=": _compared("unequal", KINDS),
-    "<": _compared("less", _ORDERED),
-    "<=": _compared("at_most", _ORDERED),
-    ">": _compared("greater", _ORDERED),
-    ">=": _compared("at_least", _ORDERED),
+    "==": _comparing("equal", KINDS),
+    "!=": _comparing("unequal", KINDS),
+    "<": _comparing("less", _ORDERED),
+    "<=": _comparing("at_most", _ORDERED),
+    ">": _comparing("greater", _ORDERED),
+    ">=": _comparing("at_least", _ORDERED),
     "in": [Signature((_SAME, _SAME), BOOLEAN, "is_in", repeats=True)],
     "not in": [Signature((_SAME, _SAME), BOOLEAN, "is_not_in", repeats=True)],
     "is blank": [Signature((_ANY,), BOOLEAN, "is_blank")],
@@ -129,14 +129,14 @@ FUNCTIONS: Final[dict[str, list[Signature]]] = {
         Signature((DATETIME,), DATE, "date_of_datetime"),
         Signature((NUMBER, NUMBER, NUMBER), DATE, "date_of_parts"),
     ],
-    "year": _each(_DAYS, NUMBER, "year"),
-    "quarter": _each(_DAYS, NUMBER, "quarter"),
-    "month": _each(_DAYS, NUMBER, "month"),
-    "week": _each(_DAYS, NUMBER, "week"),
-    "day": _each(_DAYS, NUMBER, "day"),
-    "weekday": _each(_DAYS, NUMBER, "weekday"),
-    "hour": _each((DATETIME, TIME), NUMBER, "hour"),
-    "minute": _each((DATETIME, TIME), NUMBER, "minute"),
+    "year": _for_each_kind(_DAYS, NUMBER, "year"),
+    "quarter": _for_each_kind(_DAYS, NUMBER, "quarter"),
+    "month": _for_each_kind(_DAYS, NUMBER, "month"),
+    "week": _for_each_kind(_DAYS, NUMBER, "week"),
+    "day": _for_each_kind(_DAYS, NUMBER, "day"),
+    "weekday": _for_each_kind(_DAYS, NUMBER, "weekday"),
+    "hour": _for_each_kind((DATETIME, TIME), NUMBER, "hour"),
+    "minute": _for_each_kind((DATETIME, TIME), NUMBER, "minute"),
     "add_months": [Signature((kind, NUMBER), kind, "add_months") for kind in _DAYS],
     "month_end": [Signature((kind,), DATE, "month_end") for kind in _DAYS],
     "days_between": [Signature((kind, kind), NUMBER, "days_between") for kind in _DAYS],
@@ -188,15 +188,16 @@ class Expression(NamedTuple):
         return self.tree.kind
 
 
-def compiled(text: str, fields: Mapping[str, str]) -> Expression:
-    """An expression over fields, given with their types; raises ExpressionError."""
+def compile_expression(text: str, fields: Mapping[str, str]) -> Expression:
+    """Parse and check an expression; `fields`: those of the manifest, with their types. Raises ExpressionError."""
     checker = _Checker(fields)
-    tree = checker.checked(parse(text))
+    tree = checker.check_node(parse(text))
     return Expression(text, tree, tuple(checker.used))
 
 
-def in_order(uses: Mapping[str, Sequence[str]]) -> list[str]:
-    """Computed fields, each after those that it uses; raises CircularFields. `uses`: computed field -> fields."""
+def sort_computed(uses: Mapping[str, Sequence[str]]) -> list[str]:
+    """Sort computed fields so that each comes after those that it uses; raises CircularFields. `uses`: computed field
+    -> fields."""
     done: list[str] = []
     ready: set[str] = set()
     for start in uses:
@@ -230,42 +231,44 @@ class _Checker:
     """Checks the tree of an expression against the fields, and notes which it uses."""
 
     def __init__(self, fields: Mapping[str, str]) -> None:
+        """Check against the fields, given with their types."""
         self._fields = fields
         self.used: dict[str, None] = {}  # fields, in their order
 
-    def checked(self, node: Node) -> Checked:
-        """The node with its kind known; raises ExpressionError if its parts do not fit."""
+    def check_node(self, node: Node) -> Checked:
+        """Check a node and return it with its kind; raises ExpressionError if its parts do not fit."""
         match node:
             case Literal():
                 return Value(node.value, _kind_of(node))
             case FieldName():
-                return FieldValue(node.name, self._kind(node))
+                return FieldValue(node.name, self._kind_of_field(node))
             case FunctionCall():
-                return self._call(node)
+                return self._check_call(node)
 
-    def _kind(self, node: FieldName) -> str:
-        """The kind of a field's values, which is noted as used; raises ExpressionError for an unknown field."""
+    def _kind_of_field(self, node: FieldName) -> str:
+        """Return the kind of a field's values, and note the field as used; raises ExpressionError for an unknown
+        field."""
         declared = self._fields.get(node.name)
         if declared is not None:
             self.used[node.name] = None
             return KIND_OF_TYPE[declared]
-        near = _nearest(node.name, self._fields)
+        near = _find_nearest(node.name, self._fields)
         known = ", ".join(list(self._fields)[:20]) or "none"
         if near is None and node.name in FUNCTIONS:
             raise ExpressionError(f"has the function {node.name} without its (…)", node.at, f"{node.name}(…)")
         meant = f"; did you mean {_field_text(near)}?" if near else ""
         raise ExpressionError(f"names {node.name[:60]}, which is not a field{meant}", node.at, f"a field: {known}")
 
-    def _call(self, node: FunctionCall) -> Checked:
-        """The call with the operation that fits its arguments; raises ExpressionError if none does."""
+    def _check_call(self, node: FunctionCall) -> Checked:
+        """Find the operation of a call that fits its arguments; raises ExpressionError if none does."""
         signatures = OPERATORS.get(node.name) or FUNCTIONS.get(node.name)
         if signatures is None:
             raise _unknown_function(node)
-        arguments = [self.checked(argument) for argument in node.arguments]
+        arguments = [self.check_node(argument) for argument in node.arguments]
         kinds = tuple(argument.kind for argument in arguments)
-        match = _way(node.name, kinds) if len(kinds) <= 2 else _found_way(signatures, kinds)
+        match = _match_call(node.name, kinds) if len(kinds) <= 2 else _match_signatures(signatures, kinds)
         if match is None:
-            raise _misfit(node, signatures, kinds)
+            raise _explain_misfit(node, signatures, kinds)
         operation, kind = match
         if operation in ("equal", "unequal") and Value("", TEXT) in arguments:
             raise ExpressionError("compares with an empty text, which no cell has", node.at, "is blank, is not blank")
@@ -275,19 +278,19 @@ class _Checker:
 
 
 @lru_cache(maxsize=2048)  # at most as many as there are operators and pairs of kinds
-def _way(name: str, kinds: tuple[str, ...]) -> tuple[str, str] | None:
-    """The operation of a call with one or two arguments of these kinds and the kind of its result; None if it takes
-    others."""
-    return _found_way(OPERATORS.get(name) or FUNCTIONS[name], kinds)
+def _match_call(name: str, kinds: tuple[str, ...]) -> tuple[str, str] | None:
+    """Find the operation of a call with one or two arguments of these kinds, and the kind of its result; None if it
+    takes others."""
+    return _match_signatures(OPERATORS.get(name) or FUNCTIONS[name], kinds)
 
 
-def _found_way(signatures: Sequence[Signature], kinds: Sequence[str]) -> tuple[str, str] | None:
-    """The operation and kind of the first signature that fits these kinds; None if none does."""
+def _match_signatures(signatures: Sequence[Signature], kinds: Sequence[str]) -> tuple[str, str] | None:
+    """Return the operation and the result's kind of the first signature that fits these kinds; None if none does."""
     return next((match for signature in signatures if (match := _match_signature(signature, kinds)) is not None), None)
 
 
 def _kind_of(literal: Literal) -> str:
-    """The kind of a value that is written in the expression."""
+    """Return the kind of a value that is written in the expression."""
     if literal.value is None:
         return BLANK
     if isinstance(literal.value, bool):
@@ -303,47 +306,51 @@ def _check_date(node: FunctionCall, value: object) -> None:
         raise ExpressionError("has a date that does not exist", node.at, "a date such as date('2026-01-31')") from None
 
 
-def _match_signature(way: Signature, kinds: Sequence[str]) -> tuple[str, str] | None:
-    """The operation of a signature and the kind of its result for arguments of these kinds; None if it takes others."""
-    if way.operation == "choose":
-        return _choice(way, kinds)
-    least = len(way.parameters) - way.optional
-    if len(kinds) < least or (len(kinds) > len(way.parameters) and not way.repeats):
+def _match_signature(signature: Signature, kinds: Sequence[str]) -> tuple[str, str] | None:
+    """Return a signature's operation and the kind of its result for arguments of these kinds; None if it takes
+    others."""
+    if signature.operation == "choose":
+        return _match_choice(signature, kinds)
+    least = len(signature.parameters) - signature.optional
+    if len(kinds) < least or (len(kinds) > len(signature.parameters) and not signature.repeats):
         return None
-    wanted = [*way.parameters, *[way.parameters[-1]] * (len(kinds) - len(way.parameters))][: len(kinds)]
+    wanted = [*signature.parameters, *[signature.parameters[-1]] * (len(kinds) - len(signature.parameters))][
+        : len(kinds)
+    ]
     shared = _shared_kind([kind for kind, want in zip(kinds, wanted, strict=True) if want == _SAME])
     if shared is None:
         return None
     fits = all(want in (_ANY, _SAME, kind) or kind == BLANK for kind, want in zip(kinds, wanted, strict=True))
-    return (way.operation, shared if way.result == _SAME else way.result) if fits else None
+    return (signature.operation, shared if signature.result == _SAME else signature.result) if fits else None
 
 
-def _choice(way: Signature, kinds: Sequence[str]) -> tuple[str, str] | None:
-    """The same for if(condition, value, condition, value, …, other value): all values must be of one kind."""
+def _match_choice(signature: Signature, kinds: Sequence[str]) -> tuple[str, str] | None:
+    """As `_match_signature`, for if(condition, value, condition, value, …, other value): all values must be of one
+    kind."""
     if len(kinds) < 3 or len(kinds) % 2 == 0:
         return None
     conditions, values = kinds[:-1:2], [*kinds[1:-1:2], kinds[-1]]
     shared = _shared_kind(values)
     if shared is None or not all(kind in (BOOLEAN, BLANK) for kind in conditions):
         return None
-    return way.operation, shared
+    return signature.operation, shared
 
 
 def _shared_kind(kinds: Sequence[str]) -> str | None:
-    """The one kind of several values; None if they differ."""
+    """Return the one kind of several values; None if they differ."""
     distinct = {kind for kind in kinds if kind != BLANK}
     return None if len(distinct) > 1 else next(iter(distinct), BLANK)
 
 
-def _misfit(node: FunctionCall, ways: Sequence[Signature], kinds: Sequence[str]) -> ExpressionError:
-    """Why no way to call it fits these arguments: their number, else the first one that is wrong."""
+def _explain_misfit(node: FunctionCall, ways: Sequence[Signature], kinds: Sequence[str]) -> ExpressionError:
+    """Explain why no signature fits these arguments: their number, else the first one that is wrong."""
     name = node.name
     shown = {"negative": "-"}.get(name, name)
     if name in FUNCTIONS and all(not _allows_count(way, len(kinds)) for way in ways):
-        allowed = " or ".join(dict.fromkeys(_usage(name, way) for way in ways))
+        allowed = " or ".join(dict.fromkeys(_write_usage(name, way) for way in ways))
         return ExpressionError(f"gives {shown} {len(kinds)} arguments", node.at, allowed)
     kinds_shown = ", ".join(_A[kind] for kind in kinds)
-    allowed = " or ".join(dict.fromkeys(_usage(name, way) for way in ways))
+    allowed = " or ".join(dict.fromkeys(_write_usage(name, way) for way in ways))
     wanted = [*kinds, *(want for way in ways for want in way.parameters)]
     texts_first = sorted(kinds, key=lambda kind: kind != TEXT)
     turns = next((turn for kind in texts_first for want in wanted if (turn := _TURNS.get((kind, want)))), None)
@@ -362,8 +369,8 @@ def _allows_count(signature: Signature, count: int) -> bool:
     return count >= least and (signature.repeats or count <= len(signature.parameters))
 
 
-def _usage(name: str, signature: Signature) -> str:
-    """How a function or an operator is written, for an error's message."""
+def _write_usage(name: str, signature: Signature) -> str:
+    """Write how a function or an operator is used, for an error's message."""
     kinds = [{_ANY: "any", _SAME: "value"}.get(kind, kind) for kind in signature.parameters]
     if signature.operation == "choose":
         return "if(condition, value, other value), with values of one kind"
@@ -378,18 +385,18 @@ def _usage(name: str, signature: Signature) -> str:
 
 
 def _unknown_function(node: FunctionCall) -> ExpressionError:
-    """The error for a function that does not exist, with a guess at what is meant."""
+    """Make the error for a function that does not exist, with a guess at what is meant."""
     name = node.name
     if name in _CLOCKS:
         allowed = "what is in the file: the same file gives the same result whenever it runs"
         return ExpressionError(f"calls {name}", node.at, allowed)
-    meant = _ELSEWHERE.get(name.casefold()) or _nearest(name.casefold(), FUNCTIONS)
+    meant = _ELSEWHERE.get(name.casefold()) or _find_nearest(name.casefold(), FUNCTIONS)
     guess = f"; did you mean {meant}?" if meant else ""
     return ExpressionError(f"calls {name[:60]}, which is not a function{guess}", node.at, ", ".join(FUNCTIONS))
 
 
-def _nearest(name: str, known: Mapping[str, object]) -> str | None:
-    """The known name that is spelled most like this one; None if none is close."""
+def _find_nearest(name: str, known: Mapping[str, object]) -> str | None:
+    """Return the known name that is spelled most like this one; None if none is close."""
     if len(name) > 60:
         return None
     folded = {known_name.casefold(): known_name for known_name in list(known)[:200]}
@@ -400,5 +407,5 @@ def _nearest(name: str, known: Mapping[str, object]) -> str | None:
 
 
 def _field_text(name: str) -> str:
-    """A field as an expression names it."""
+    """Write a field as an expression names it."""
     return name if name.isidentifier() else f"[{name}]"

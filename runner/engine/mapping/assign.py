@@ -22,7 +22,7 @@ StillHolds = Callable[[int, int, Mapping[int, int]], bool]
 
 
 def assign(ranks: Mapping[Pair, Rank], still_holds: StillHolds = lambda *_: True) -> dict[int, int]:
-    """Column -> field, for the pairs that were chosen.
+    """Choose a field for each column, and return column -> field, for the pairs that were chosen.
 
     Equal evidence goes to the column further left, then to the field declared earlier.
     """
@@ -41,7 +41,7 @@ def assign(ranks: Mapping[Pair, Rank], still_holds: StillHolds = lambda *_: True
 
 
 def _match_columns(options: Mapping[int, list[int]]) -> dict[int, int]:
-    """Column -> field for as many columns as possible, of the fields that each may have.
+    """Match as many columns as possible with one of the fields that each may have; returns column -> field.
 
     A column may have to move to another of its fields for a later one, but never loses all.
     """
@@ -60,7 +60,8 @@ def _moves(
     fields_by_column: Mapping[int, int],
     columns_by_field: Mapping[int, int],
 ) -> dict[int, int]:
-    """The fields that a column and some owners get, if each of them moves on until one is free; none if none is."""
+    """Find the fields that a column and some owners get, if each of them moves on until one is free; none if none
+    is."""
     movers: dict[int, int] = {}  # field -> the column that could move to it
     todo = [start]
     for column in todo:
@@ -77,7 +78,7 @@ def _moves(
 def _way_back(
     free_field: int, start: int, movers: Mapping[int, int], fields_by_column: Mapping[int, int]
 ) -> dict[int, int]:
-    """The columns between a free field and the column that needs one, each with the field that it moves to."""
+    """Return the columns between a free field and the column that needs one, each with the field that it moves to."""
     moves: dict[int, int] = {}
     field = free_field
     while (column := movers[field]) != start:

@@ -56,7 +56,8 @@ class ColumnEvidence:
     """
 
     def __init__(self, target: Target, column: ColumnIn, recall: Recall, likely: Likely) -> None:
-        """`likely`: what headers of other spelling that were learnt say about this one."""
+        """Compare a column's header with the fields; `likely`: what learnt headers of other spelling say about this
+        one."""
         self._target = target
         self.column = column
         # Concept -> how plainly the header means it.
@@ -92,7 +93,7 @@ class ColumnEvidence:
         return is_confirmed(self._confirmed(self._target.fields[n].name, meant))
 
     def numbers(self, n: int) -> Mapping[str, float]:
-        """What speaks for a field, by the names of matcher.NAMES; neighbours and rules are not in it."""
+        """Return what speaks for a field, by the names of matcher.NAMES; neighbours and rules are not in it."""
         if n not in self._found:
             numbers = self._all_numbers(n)
             if n in self._near_to and (raised := self._raised_by(n, model().pair["prior"] + weighed(numbers))):
@@ -101,7 +102,7 @@ class ColumnEvidence:
         return self._found[n]
 
     def _raised_by(self, n: int, total: float) -> float:
-        """The log-odds that nearness adds to those of a pair."""
+        """Return the log-odds that nearness adds to those of a pair."""
         near = self._near_to[n]
         nearness = near.words + near.values
         softened = -log(
@@ -110,7 +111,7 @@ class ColumnEvidence:
         return max(0.0, softened - total) + PER_NEAR_ALWAYS * nearness + PER_AGREEMENT * near.words * near.values
 
     def _values(self, n: int) -> dict[str, float]:
-        """What the column's values say about a field; remembered where its values have to be tested."""
+        """Return what the column's values say about a field; remembered where its values have to be tested."""
         if not self._target.tested[n]:
             return self._target.values(n, self.column.sample)
         if n not in self._of_values:
@@ -118,9 +119,9 @@ class ColumnEvidence:
         return self._of_values[n]
 
     def _all_numbers(self, n: int) -> dict[str, float]:
-        """Every number by which a field is weighed: of its header, its meaning, memories and values.
+        """Work out every number by which a field is weighed: of its header, its meaning, memories and values.
 
-        Notes in `contrary` what the header contradicts the field in.
+        Remembers in `contrary` what the header contradicts the field in.
         """
         header = self.headers.get(n)
         numbers = {} if header is None else self._target.names.numbers(self.column.headers, header)
@@ -153,7 +154,7 @@ class ColumnEvidence:
         return numbers
 
     def _contradiction(self, n: int, numbers: Mapping[str, float]) -> str:
-        """In what the header contradicts the field; empty if in nothing, or if the header was confirmed for it."""
+        """Name in what the header contradicts the field; empty if in nothing, or if the header was confirmed for it."""
         if n not in self._about or not self.column.headers or is_confirmed(numbers):
             return ""
         return self._target.statements_of(n).contradiction(self.column.headers[0])
@@ -166,7 +167,7 @@ class ColumnEvidence:
         return meaning < PLAIN and (meaning > 0 or n in self.headers)
 
     def totals(self, always: Container[int]) -> dict[int, float]:
-        """Field -> the weighed `numbers`, which are made only where the header is about that field in particular.
+        """Weigh the `numbers` of each field, which are made only where the header is about that field in particular.
 
         Fields that only the header's letters speak for are left out, but for those that are `always` wanted.
         """
@@ -200,7 +201,8 @@ class ColumnEvidence:
         return self._likely.nearest.get(self._target.fields[n].name, _FAR)[1]
 
     def _meant(self, n: int | None) -> dict[str, float]:
-        """The numbers for what the header means in general, against what a field is (None: a field of no meaning)."""
+        """Return the numbers for what the header means in general, against what a field is (None: a field of no
+        meaning)."""
         concepts, kin = ((), _NOTHING) if n is None else (self._target.concepts[n], self._target.kin[n])
         known = self._of_meaning.get((concepts, kin))
         if known is not None:
@@ -223,7 +225,7 @@ class ColumnEvidence:
         return numbers
 
     def _confirmed(self, field: str, meant: Container[str]) -> dict[str, float]:
-        """The numbers for what was confirmed about this very header; empty if nothing was."""
+        """Return the numbers for what was confirmed about this very header; empty if nothing was."""
         exact = self._exact
         if exact is None:
             return {}
@@ -240,9 +242,8 @@ class ColumnEvidence:
         return numbers
 
     def _letters(self, field: str) -> tuple[float, float, float, float]:
-        """What headers of other spelling say: how likely the field is, how far ahead of the next, how alike its most
-        similar header is, and that of the others.
-        """
+        """Return what headers of other spelling say: how likely the field is, how far ahead of the next, how alike its
+        most similar header is, and that of the others."""
         likely = self._likely
         own_chance = likely.chances.get(field, -_MOST)
         best, chance, second = likely.best
@@ -256,8 +257,8 @@ class ColumnEvidence:
         )
 
     def _near(self, field: str) -> dict[str, float]:
-        """The numbers for how near confirmed headers are to this one, for a field and for any other; empty if nothing
-        was learnt."""
+        """Return the numbers for how near confirmed headers are to this one, for a field and for any other; empty if
+        nothing was learnt."""
         if not self._learnt:
             return {}
         letters, lead, near, other = self._letters(field)

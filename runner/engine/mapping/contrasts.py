@@ -65,7 +65,7 @@ class _Contrasts(NamedTuple):
 
 @cache
 def _contrasts() -> _Contrasts:
-    """The words that set names apart, read once from contrasts.json."""
+    """Load the words that set names apart from contrasts.json, once."""
     raw: dict[str, Any] = json.loads((Path(__file__).parent / "contrasts.json").read_bytes())
     negations = frozenset(raw["negations"].split())
     return _Contrasts(
@@ -94,7 +94,7 @@ class Stated(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def stated(text: str) -> Stated:
-    """What a name states: its words, ordinals, years, months and unit."""
+    """Collect what a name states: its words, ordinals, years, months and unit."""
     tokens = tuple(normalized(text).split())
     numbers, years = set[int](), set[int]()
     for token in tokens:
@@ -121,6 +121,7 @@ class FieldStated:
     """What a field's names say together, to be compared with what a header says."""
 
     def __init__(self, field: Field) -> None:
+        """Collect what all names of a field state together."""
         names = [name for name, _ in field.names]
         statements = self._names = [stated(name) for name in names]
         self.is_truth = field.type == "boolean"
@@ -139,7 +140,7 @@ class FieldStated:
             self.measure = self.measure._replace(units={**self.measure.units, PERCENT: frozenset({PERCENT})})
 
     def contradiction(self, header: str) -> str:
-        """What a header contradicts the field in: UNIT, CURRENCY, NUMBER and so on; empty if in nothing."""
+        """Name what a header contradicts the field in: UNIT, CURRENCY, NUMBER and so on; empty if in nothing."""
         header_states = stated(header)
         if header_states.measure is not NOTHING:
             if differs := header_states.measure.contradicts(self.measure):
@@ -225,7 +226,7 @@ class FieldStated:
 
 
 def _counts(name: Stated) -> bool:
-    """Whether a text is `number of guests` or the like."""
+    """Whether a name counts things, as `number of guests` does."""
     if len(name.order) > 2 and name.order[:2] == ("number", "of"):
         return name.tokens[-1].endswith("s")
     return len(name.order) > 1 and name.order[0] in ("quantity", "count") and "number" not in name.plain
@@ -250,7 +251,7 @@ def is_qualified(header: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _negated(token: str) -> frozenset[str]:
-    """The words that a word is the opposite of by how it starts: `active` of `inactive`; empty if of none."""
+    """Return the words that a word is the opposite of by how it starts: `active` of `inactive`; empty if of none."""
     opposites = frozenset[str]()
     for start in _contrasts().negating:
         base = token[len(start) :] if token.startswith(start) else ""

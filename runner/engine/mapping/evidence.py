@@ -109,10 +109,11 @@ class Weigher:
         recall: Recall = EMPTY,
         detected: Detected = NO_RULES,
     ) -> None:
+        """Prepare to weigh every column against every field; nothing is weighed yet."""
         target = Target(
             fields, allowed, recall, wide=len(columns) * sum(len(f.names) for f in fields) > MOST_COMPARISONS
         )
-        likely = recall.likely([c.headers[0] if c.headers else "" for c in columns])
+        likely = recall.find_likely([c.headers[0] if c.headers else "" for c in columns])
         self._target = target
         self._detected = detected
         self._columns = {
@@ -122,7 +123,7 @@ class Weigher:
         self._known: dict[tuple[int, int], Evidence] = {}  # by column and field
 
     def totals(self) -> dict[int, dict[int, float]]:
-        """Column -> field -> the log-odds against "no field", of every pair that anything is known about."""
+        """Weigh every pair that anything is known about: column -> field -> the log-odds against "no field"."""
         totals: dict[int, dict[int, float]] = {}
         weights = model().pair
         for at, column in self._columns.items():
@@ -161,7 +162,7 @@ class Weigher:
         return self._target.odd_kind(n, sample)
 
     def evidence(self, at: int, n: int) -> Evidence:
-        """What a pair's log-odds are made of."""
+        """Return what the log-odds of a column (`at`) and a field (`n`) are made of; worked out once."""
         if (at, n) not in self._known:
             column, name = self._columns[at], self._target.fields[n].name
             numbers = dict(column.numbers(n))
@@ -188,8 +189,8 @@ class Weigher:
         return round(sum(c.delta for c in self._detected.get(at, {}).get(self._target.fields[n].name, ())), 4)
 
     def _neighbour_scores(self) -> dict[int, dict[int, float]]:
-        """Column -> field -> 1 if a neighbour is a partner of the field, such as a last name beside a first name, and
-        0.5 if another column of the table is."""
+        """Score fields by what is beside a column: 1 if a neighbour is a partner of the field, such as a last name
+        beside a first name, and 0.5 if another column of the table is."""
         concepts = self._target.concepts
         sure = {at: _NOTHING.union(*(concepts[n] for n in column.sure())) for at, column in self._columns.items()}
         anywhere = _NOTHING.union(*sure.values())
@@ -205,14 +206,15 @@ class Weigher:
 
 
 def listed(parts: Iterable[Contribution], *, redact: bool = False) -> list[Contributor]:
-    """Contributions as the artifact has them; `redact`: without the confirmed headers that they name."""
+    """Return contributions as the artifact has them; `redact`: without the confirmed headers that they name."""
     return [
         {"rule": LIKE if redact and part.rule.startswith(LIKE) else part.rule, "weight": part.delta} for part in parts
     ]
 
 
 def contributions(pair: Evidence, field: Field, values: Iterable[str]) -> tuple[Contribution, ...]:
-    """What speaks for a pair: points of rules first, then each source once with its log-odds, the weightiest first.
+    """List what speaks for a pair: points of rules first, then each source once with its log-odds, the weightiest
+    first.
 
     `values`: the classes of values that the field may have.
     """

@@ -56,7 +56,8 @@ REPLACED: Final = 0.5  # what is left of a likeness where each side has a word t
 
 @lru_cache(maxsize=8192)
 def words(text: str) -> frozenset[str]:
-    """The telling words of a header, abbreviations spelled out, plurals cut, numbers apart: `Address2` has two."""
+    """Return the telling words of a header, abbreviations spelled out, plurals cut, numbers apart: `Address2` has
+    two."""
     spelled = [_singular(w) for w in understood(text).words]
     if len(spelled) > 1:
         spelled = ["number" if w == "n" else w for w in spelled]
@@ -77,7 +78,8 @@ def words(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=8192)
 def spelled_out(text: str) -> tuple[str, ...]:
-    """The words of a header one by one in their usual spelling, whatever they mean together: `Chk Date`, `Loc`."""
+    """Return the words of a header one by one in their usual spelling, whatever they mean together: `Chk Date`,
+    `Loc`."""
     return tuple(
         _singular(word) for part in LETTERS_OR_DIGITS.findall(normalized(text)) for word in usual_spelling(part)
     )
@@ -95,8 +97,8 @@ def _singular(word: str) -> str:
 
 
 def likeness(header: str, name: str, stems: _Stems = NO_STEMS) -> float:
-    """How alike a header and a name are: 1 for the same words in the same order, less for fewer words in common, 0 for
-    none. `stems`: as in `overlap`."""
+    """Measure how alike a header and a name are: 1 for the same words in the same order, less for fewer words in
+    common, 0 for none. `stems`: as in `overlap`."""
     spelled_name = normalized(name)
     if not normalized(header) or not spelled_name:
         return 0.0
@@ -116,11 +118,12 @@ def likeness(header: str, name: str, stems: _Stems = NO_STEMS) -> float:
 
 
 def overlap(header_words: frozenset[str], name_words: frozenset[str], stems: _Stems = NO_STEMS) -> float:
-    """The weight of shared words over the weight of all words; words that are one typing slip apart count as shared.
+    """Divide the weight of shared words by the weight of all words; words that are one typing slip apart count as
+    shared.
 
-    A generic word more or less says little (`Plan code` is the plan), a word in place of another says a lot:
-    `Agent city` is not the `agent_name`, and `Address 1` is not `address_2`. Where one side has a telling word to
-    itself, only shared words count that together distinguish the field from others: `stems` has the fields of a word.
+    A generic word more or less says little (`Plan code` is the plan), a word in place of another says a lot: `Agent
+    city` is not the `agent_name`, and `Address 1` is not `address_2`. Where one side has a telling word to itself, only
+    shared words count that together distinguish the field from others: `stems` has the fields of a word.
     """
     common, header_only, name_only = _compare_words(header_words, name_words)
     shared = sum(common.values())
@@ -204,8 +207,8 @@ def count_specific(header_words: frozenset[str], name_words: frozenset[str]) -> 
 def _compare_words(
     header_words: frozenset[str], name_words: frozenset[str]
 ) -> tuple[dict[str, float], set[str], set[str]]:
-    """The name's words that the header has too, with their weights; the words that only the header has; and those that
-    only the name has."""
+    """Compare words: return those that the name and the header share, with their weights; those that only the header
+    has; and those that only the name has."""
     shared = {word: _weight(word) for word in header_words & name_words}
     header_only, name_only = set(header_words - name_words), set(name_words - header_words)
     for word in sorted(header_only):
@@ -226,7 +229,7 @@ def _compare_words(
 
 
 def _rarity(fields: int) -> float:
-    """How much words count that so many fields have."""
+    """Return how much words count that so many fields have."""
     if fields <= 1:
         return 1.0
     return 0.75 if fields == 2 else 0.0
@@ -274,7 +277,8 @@ class FieldNames:
     """The names, labels and synonyms of all fields, to find those that a header is like."""
 
     def __init__(self, fields: Sequence[Field], *, wide: bool) -> None:
-        """`wide`: there are too many columns and names to compare each with each; only equal ones are found."""
+        """Index the names of all fields. `wide`: there are too many columns and names to compare each with each; only
+        equal ones are found."""
         self._fields = fields
         self._index = _index(fields)
         self._wide = wide
@@ -292,7 +296,8 @@ class FieldNames:
         self._close: dict[str, list[int]] = {}
 
     def of_role(self, headers: tuple[str, ...]) -> frozenset[int] | None:
-        """The fields that name a role which the header names (`Owner street`, `Emergency phone`); None: it has none."""
+        """Return the fields that name a role which the header names (`Owner street`, `Emergency phone`); None: it has
+        none."""
         roles = roles_of(bare_words(headers[0])) if headers else None
         if not roles:
             return None
@@ -300,7 +305,7 @@ class FieldNames:
         return frozenset(n for word in akin for n in self._having.get(word, ()))
 
     def like(self, headers: tuple[str, ...]) -> dict[int, Likeness]:
-        """Field -> how alike, for the fields that have a name like one of a column's headers."""
+        """Return how alike each field is that has a name like one of a column's headers."""
         of_role = self.of_role(headers)
         likenesses = self._named(headers, of_role)
         near = {n for header in headers for n in self._near(header)} if not self._wide else set[int]()
@@ -318,7 +323,7 @@ class FieldNames:
         )
 
     def numbers(self, headers: tuple[str, ...], best: Likeness) -> dict[str, float]:
-        """How alike a header and a name are, as numbers of matcher.NAMES; `best`: what `like` found."""
+        """Turn how alike a header and a name are into numbers of matcher.NAMES; `best`: what `like` found."""
         if best.exact is not None:
             return {"exact": best.alike}
         if best.alike >= SAME_WORDS * PART:
@@ -354,7 +359,7 @@ class FieldNames:
         return len(rivals) == 1 or fewest == len(name_only) == 1
 
     def _near(self, header: str) -> Iterator[int]:
-        """The fields with a word like one of a header's: the same, similar or misspelled."""
+        """Yield the fields with a word like one of a header's: the same, similar or misspelled."""
         yield from self._spelled.get(spelled_out(header), ())
         for word in bare_words(header):
             if word not in self._close:
@@ -364,7 +369,7 @@ class FieldNames:
             yield from self._close[word]
 
     def _named(self, headers: tuple[str, ...], of_role: frozenset[int] | None) -> dict[int, Likeness]:
-        """Fields whose name, label or synonym a header is; its last part is not, below somebody's role."""
+        """Return the fields whose name, label or synonym a header is; its last part is not, below somebody's role."""
         likenesses: dict[int, Likeness] = {}
         for part, header in enumerate(headers):
             for n, kind, name in self._index.get(joined(header), ()):
@@ -378,7 +383,7 @@ class FieldNames:
         return likenesses
 
     def _likeness(self, headers: tuple[str, ...], field: Field) -> Likeness:
-        """The name of a field that is most like one of the headers, and how much."""
+        """Return the name of a field that is most like one of the headers, and how much."""
         best = UNLIKE
         for n, header in enumerate(headers):
             for name, word in field.names:
@@ -389,7 +394,7 @@ class FieldNames:
 
 
 def _index(fields: Sequence[Field]) -> dict[str, list[tuple[int, int, str]]]:
-    """Every name of every field -> field, rank and the name itself."""
+    """Map every name of every field to the field, its rank and the name itself."""
     index: dict[str, list[tuple[int, int, str]]] = {}
     for n, field in enumerate(fields):
         for name, kind in field.names:

@@ -78,7 +78,7 @@ class _Knowledge(NamedTuple):
 
 
 def _spellings(raw: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """How words may be spelled, without blanks, each with the words that it means."""
+    """Map how words may be spelled, without blanks, to the words that are meant."""
     spellings: dict[str, tuple[str, ...]] = {}
     for phrase, others in raw["words"].items():
         words = tuple(phrase.split())
@@ -96,7 +96,7 @@ def _spellings(raw: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def _concepts(raw: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
-    """The concepts by name; one that has several classes of values becomes several that share their phrases."""
+    """Load the concepts by name; one that has several classes of values becomes several that share their phrases."""
     concepts: dict[str, Mapping[str, str]] = {}
     for name, concept in raw["concepts"].items():
         for n, kind in enumerate(concept["values"].split()):
@@ -105,7 +105,7 @@ def _concepts(raw: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
 
 
 def _meanings(names: str) -> dict[str, float]:
-    """Concept -> score, of what an ambiguous header may mean; behind a semicolon, what is less likely."""
+    """Score the concepts that an ambiguous header may mean; behind a semicolon are those that are less likely."""
     likely, _, lesser = names.partition("; ")
     scores = dict.fromkeys(likely.split(", "), _AMBIGUOUS)
     return scores | dict.fromkeys(lesser.split(", ") if lesser else (), _LESSER)
@@ -117,7 +117,7 @@ def _spelled(text: str) -> tuple[str, ...]:
 
 
 def _sayings(raw: Mapping[str, Any]) -> dict[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]:
-    """First word -> runs of words that start with it, the longest first, each with what it means."""
+    """Map first words to runs of words that start with them, the longest first, each with what it means."""
     sayings: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {}
     for meant, texts in raw["sayings"].items():
         for text in texts.split(", "):
@@ -131,7 +131,7 @@ def _sayings(raw: Mapping[str, Any]) -> dict[str, tuple[tuple[tuple[str, ...], t
 
 
 def _akin(groups: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Word -> all words of its groups."""
+    """Map each word to all words of its groups."""
     akin: dict[str, frozenset[str]] = {}
     for group in groups:
         members = frozenset(group.split())
@@ -140,7 +140,7 @@ def _akin(groups: Iterable[str]) -> dict[str, frozenset[str]]:
 
 
 def _opposites(groups: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Word -> the words that contradict it; a `/` is between words that say the same."""
+    """Map each word to the words that contradict it; a `/` is between words that say the same."""
     opposites: dict[str, frozenset[str]] = {}
     for group in groups:
         sides = [frozenset(side.split("/")) for side in group.split()]
@@ -151,7 +151,7 @@ def _opposites(groups: Iterable[str]) -> dict[str, frozenset[str]]:
 
 
 def _by_start(spellings: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The start of a word -> the spellings that it may be cut from."""
+    """Map the start of a word to the spellings that it may be cut from."""
     by_start: dict[str, list[str]] = {}
     for spelling in spellings:
         if len(spelling) > _CUT + 1 and spelling.isascii():
@@ -163,7 +163,7 @@ def _by_start(spellings: Iterable[str]) -> dict[str, tuple[str, ...]]:
 def _phrases(
     concepts: Mapping[str, Mapping[str, str]], spellings: Mapping[str, tuple[str, ...]]
 ) -> dict[frozenset[str], tuple[str, ...]]:
-    """The words of a phrase -> the concepts that it names."""
+    """Map the words of each phrase to the concepts that it names."""
     phrases: dict[frozenset[str], tuple[str, ...]] = {}
     for name, concept in concepts.items():
         for phrase in concept["phrases"].split(", "):
@@ -173,7 +173,7 @@ def _phrases(
 
 
 def _by_word(phrases: Iterable[frozenset[str]]) -> dict[str, tuple[frozenset[str], ...]]:
-    """Word -> the phrases that have it."""
+    """Map each word to the phrases that have it."""
     by_word: dict[str, list[frozenset[str]]] = {}
     for phrase in phrases:
         for word in phrase:
@@ -182,7 +182,7 @@ def _by_word(phrases: Iterable[frozenset[str]]) -> dict[str, tuple[frozenset[str
 
 
 def _partners(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
-    """Name -> the names that come in pairs with it."""
+    """Map each name to the names that come in pairs with it."""
     partners: dict[str, set[str]] = {}
     for name, partner in pairs:
         partners.setdefault(name, set()).add(partner)
@@ -192,7 +192,7 @@ def _partners(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
 
 @cache
 def _knowledge() -> _Knowledge:
-    """What is known of headers in general, read once from knowledge.json."""
+    """Load what is known of headers in general from knowledge.json, once."""
     raw: dict[str, Any] = json.loads((Path(__file__).parent / "knowledge.json").read_bytes())
     spellings = _spellings(raw)
     alone = {normalized(s): tuple(meant.split()) for meant, text in raw["alone"].items() for s in text.split()}
@@ -279,7 +279,7 @@ def is_word(text: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def understood(header: str) -> Meaning:
-    """A header's words in their usual spelling, taken apart where they are written without blanks."""
+    """Split a header into words in their usual spelling, taken apart where they are written without blanks."""
     words: list[str] = []
     letters = known = 0
     if not header.isascii():
@@ -308,7 +308,7 @@ def understood(header: str) -> Meaning:
 
 
 def _spelled_out(header: str) -> str:
-    """A header with words in place of those that are others without their accents: `lön` is pay, `lon` a longitude."""
+    """Replace words that are others without their accents: `lön` is pay, `lon` a longitude."""
     accented = _knowledge().accented
     words = unicodedata.normalize("NFC", header).casefold().split()
     return " ".join(accented.get(word, word) for word in words) if accented.keys() & set(words) else header
@@ -322,7 +322,7 @@ def _set_phrase(parts: tuple[str, ...], at: int) -> tuple[tuple[str, ...], tuple
 
 @lru_cache(maxsize=8192)
 def split_words(part: str, *, last: bool = True) -> tuple[tuple[str, ...], int]:
-    """The words of a run of letters, and how many of its letters are part of known words.
+    """Split a run of letters into words, and count how many of its letters are part of known words.
 
     `last`: it ends a header, so its last word may be cut off.
     """
@@ -346,7 +346,7 @@ def usual_spelling(part: str) -> tuple[str, ...]:
 
 
 def _with_tail(part: str) -> tuple[tuple[str, ...], int]:
-    """A run of letters as an unknown start and a known end, and how many letters that has.
+    """Split a run of letters into an unknown start and a known end, and count how many letters that has.
 
     `Ausleihnummer` and `Polisnr` are a number of something, whatever that is.
     """
@@ -410,21 +410,21 @@ def concepts_of(header: str) -> tuple[tuple[str, float], ...]:
 
 
 def _ambiguous(header: str) -> dict[str, float]:
-    """What a header may mean that says too little to mean one thing; empty if it is not such a header."""
+    """Return what a header may mean that says too little to mean one thing; empty if it is not such a header."""
     if not header.isascii():
         header = _spelled_out(header)
     return dict(_knowledge().ambiguous.get(normalized(header), {}))
 
 
 def _meanings_of_synonyms(header: str) -> dict[str, float]:
-    """What else a header of one word may mean: an `Adresse` as well as an `Address` may hold but the street."""
+    """Return what else a header of one word may mean: an `Adresse` as well as an `Address` may hold but the street."""
     words = understood(header).words
     meanings = _knowledge().ambiguous.get(words[0], {}) if len(words) == 1 and not words[0].isdecimal() else {}
     return dict.fromkeys(meanings, _LESSER)
 
 
 def _meanings_of_whole(header: str) -> dict[str, float]:
-    """Concept -> how plainly the words of a header mean it together."""
+    """Score how plainly the words of a header mean each concept together."""
     meaning = understood(header)
     scores: dict[str, float] = {}
     for words, score in _readings(meaning.words):
@@ -437,7 +437,7 @@ def _meanings_of_whole(header: str) -> dict[str, float]:
 
 
 def _meanings_of_parts(header: str) -> dict[str, float]:
-    """Concept -> how plainly some words of a header mean it, beside others that mean something else."""
+    """Score how plainly some words of a header mean each concept, beside others that mean something else."""
     meaning = understood(header)
     scores: dict[str, float] = {}
     whole = frozenset(meaning.words)
@@ -450,7 +450,7 @@ def _meanings_of_parts(header: str) -> dict[str, float]:
 
 
 def _head(name: str) -> str:
-    """What a name is about, without what is said of it: the country of `country_of_residence_at_enrollment`."""
+    """Return what a name is about, without what is said of it: the country of `country_of_residence_at_enrollment`."""
     words = normalized(name).split()
     cut = next((n for n, word in enumerate(words) if n and word in _PREPOSITIONS), len(words))
     return name if cut == len(words) else " ".join(words[:cut])
@@ -458,7 +458,7 @@ def _head(name: str) -> str:
 
 @lru_cache(maxsize=1024)
 def head_classes(name: str) -> frozenset[str]:
-    """The classes of values that the last word of a name tells: an `employer_state` is a state, whosever it is.
+    """Return the classes of values that the last word of a name tells: an `employer_state` is a state, whosever it is.
 
     Empty if it tells none.
     """
@@ -472,7 +472,7 @@ def head_classes(name: str) -> frozenset[str]:
 
 
 def _classes_of(words: tuple[str, ...]) -> frozenset[str]:
-    """The classes of values that the last two words tell, or the last one."""
+    """Return the classes of values that the last two words tell, or the last one."""
     phrases = _knowledge().phrases
     concepts = phrases.get(frozenset(words[-2:]), ()) or phrases.get(frozenset(words[-1:]), ())
     classes = frozenset(concept(name).values for name in concepts)
@@ -480,7 +480,7 @@ def _classes_of(words: tuple[str, ...]) -> frozenset[str]:
 
 
 def _readings(words: tuple[str, ...]) -> Iterable[tuple[frozenset[str], float]]:
-    """Sets of words that a header may be reduced to, each with how much that takes away from its meaning."""
+    """Yield sets of words that a header may be reduced to, each with how much that takes away from its meaning."""
     modifiers = _knowledge().modifiers
     yield frozenset(words), _EXACT
     spelled = [w for w in words if not w.isdecimal()]
@@ -495,7 +495,7 @@ def _readings(words: tuple[str, ...]) -> Iterable[tuple[frozenset[str], float]]:
 
 
 def _known_phrases(words: frozenset[str]) -> set[frozenset[str]]:
-    """The largest phrases that are part of a header."""
+    """Return the largest phrases that are part of a header."""
     holding = _knowledge().holding
     inside = {phrase for word in words for phrase in holding.get(word, ()) if phrase <= words}
     most = max(map(len, inside), default=0)

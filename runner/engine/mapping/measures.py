@@ -36,7 +36,7 @@ class Measure(NamedTuple):
     scale: int | None  # the power of ten that it counts in
 
     def contradicts(self, other: "Measure") -> str:
-        """What they state differently: "unit" or "currency"; empty if nothing."""
+        """Name what the two state differently: "unit" or "currency"; empty if nothing."""
         for dimension in self.units.keys() & other.units.keys():
             if self.units[dimension].isdisjoint(other.units[dimension]):
                 return "unit"
@@ -69,7 +69,7 @@ class _Measures(NamedTuple):
 
 @cache
 def _measures() -> _Measures:
-    """Units, currencies and scales by how they are written, read once from measures.json."""
+    """Load units, currencies and scales by how they are written from measures.json, once."""
     raw: dict[str, Any] = json.loads((Path(__file__).parent / "measures.json").read_bytes())
     units: dict[str, tuple[tuple[str, str], ...]] = dict.fromkeys(raw["percent"].split(), ((PERCENT, PERCENT),))
     for dimension, spellings in raw["units"].items():
@@ -98,7 +98,7 @@ def _measures() -> _Measures:
 
 @lru_cache(maxsize=4096)
 def measure(text: str) -> Measure:
-    """The units, currencies and scale that a text states; NOTHING if it states none."""
+    """Collect the units, currencies and scale that a text states; NOTHING if it states none."""
     words = _words(text)
     asides = [aside_words for aside in _BRACKETS.findall(text) if (aside_words := _words(aside))]
     ends = {words[-1]} if len(words) > 1 else set[str]()  # where a short spelling counts
@@ -137,7 +137,7 @@ def is_unit(text: str) -> bool:
 
 
 def measure_of(texts: Iterable[str]) -> Measure:
-    """What several names of one thing state together."""
+    """Collect what several names of one thing state together."""
     measures = [text_measure for text in texts if (text_measure := measure(text)) is not NOTHING]
     if len(measures) < 2:
         return measures[0] if measures else NOTHING
@@ -150,7 +150,7 @@ def measure_of(texts: Iterable[str]) -> Measure:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text, signs of currencies and powers of ten spelled out."""
+    """Split a text into words, signs of currencies and powers of ten spelled out."""
     text = text[:_LONGEST].replace("/", " per ")
     if "1" in text:
         text = _POWER.sub(lambda m: f" power {m[1] or _RAISED[m[2]]} ", text)
@@ -162,7 +162,7 @@ def _words(text: str) -> list[str]:
 
 
 def _entries(words: list[str]) -> Iterator[tuple[_Entry, str, str]]:
-    """Each run of words that is known, the longest where several are, with its words and the word before it."""
+    """Yield each run of words that is known, the longest where several are, with its words and the word before it."""
     known = _measures().entries
     at = 0
     while at < len(words):
@@ -181,7 +181,7 @@ def _entries(words: list[str]) -> Iterator[tuple[_Entry, str, str]]:
 
 
 def _scale_behind(words: list[str], at: int) -> int | None:
-    """The scale that the word at a position is, behind a currency; None if it is none."""
+    """Return the scale that the word at a position is, behind a currency; None if it is none."""
     if at >= len(words):
         return None
     return _PREFIXES.get(words[at], 3 if _ZEROS.fullmatch(words[at]) else None)
@@ -192,7 +192,7 @@ _ORDINARY: Final = frozenset({"mars", "tars", "mall", "ball", "tall"})
 
 
 def _scaled(words: list[str], at: int) -> tuple[_Entry | None, int]:
-    """A scale that is written with digits, or with a currency, and how many words it has; None if none starts here.
+    """Read a scale that is written with digits, or with a currency, and count its words; None if none starts here.
 
     `TEUR`, `k €`, `1.000 €`, `'000`, `10^6`.
     """
@@ -210,7 +210,7 @@ def _scaled(words: list[str], at: int) -> tuple[_Entry | None, int]:
 
 
 def _with_prefix(word: str, rest: list[str]) -> tuple[_Entry | None, int]:
-    """A currency with a prefix, as a word of its own or in one word with it (`k €`, `TEUR`), and how many words it has;
+    """Read a currency with a prefix, as a word of its own or in one word with it (`k €`, `TEUR`), and count its words;
     None if it is not one."""
     beside = _currencies(rest[0]) if rest and word not in {"b", "mm"} else None
     for prefix, power in _PREFIXES.items():
@@ -230,7 +230,7 @@ def _currencies(word: str) -> frozenset[str]:
 
 
 def _thousand(words: list[str], at: int) -> tuple[_Entry | None, int]:
-    """The scale of `x 1.000`, `in 1.000` or `1.000 €`, and how many words it has; None for a 1000 by itself."""
+    """Read the scale of `x 1.000`, `in 1.000` or `1.000 €`, and count its words; None for a 1000 by itself."""
     end = at + 1
     while words[at] == "1" and end < len(words) and words[end] == "000":
         end += 1
@@ -241,7 +241,7 @@ def _thousand(words: list[str], at: int) -> tuple[_Entry | None, int]:
 
 
 def _written_alone(text: str) -> int | None:
-    """The scale in brackets of its own, or at the end of a run of signs without blanks: `(K)`, `(1.000)`, 単位千円.
+    """Read a scale in brackets of its own, or at the end of a run of signs without blanks: `(K)`, `(1.000)`, 単位千円.
 
     None if there is none.
     """

@@ -64,7 +64,7 @@ class Nearness:
         self._values = _Values(allowed) if any(allowed) else None
 
     def of(self, headers: Sequence[str], texts: Sequence[str]) -> dict[int, Near]:
-        """Field -> how near, for the fields that a column with such headers and values is near to."""
+        """Measure how near a column with such headers and values is to each field that it is near to."""
         words: dict[int, float] = {}
         for header in headers:
             for n, x in self._names.like(header).items():
@@ -82,9 +82,8 @@ class _Texts:
     """Short texts of fields (their names, or their descriptions), found by the words of a header."""
 
     def __init__(self, texts: Sequence[tuple[int, tuple[str, ...]]], fields: int, missed: float) -> None:
-        """`texts`: the words of each, with its field; `fields`: how many there are; `missed`: what a word counts that
-        a header lacks.
-        """
+        """Index texts by word. `texts`: the words of each, with its field; `fields`: how many there are; `missed`: what
+        a word counts that a header lacks."""
         self._owners = [n for n, _ in texts]  # by text: its field
         self._words = [words for _, words in texts]  # by text
         self._missed = missed
@@ -103,7 +102,7 @@ class _Texts:
         self._spellings = _Spellings(self._having)
 
     def like(self, header: str) -> dict[int, float]:
-        """Field -> the weight of the words in common over the weight of all words."""
+        """Score each field by the weight of the words in common over the weight of all words."""
         asked_words = tokens(header)
         matched = {word: self._spellings.of(word) for word in asked_words}
         by_text = {at: self._overlap(at, matched) for at in self._texts_with(matched)}
@@ -114,7 +113,8 @@ class _Texts:
         return by_field
 
     def _texts_with(self, matched: Mapping[str, Mapping[str, float]]) -> set[int]:
-        """The numbers of texts worth comparing: those with a word that few fields have, else some with the rarest one.
+        """Return the numbers of texts worth comparing: those with a word that few fields have, else some with the
+        rarest one.
 
         `matched`: as in `_overlap`.
         """
@@ -133,7 +133,7 @@ class _Texts:
             yield from ((at, _INITIALS * self._rarity[short] / self._weights[at]) for at in self._having[short])
 
     def _overlap(self, at: int, matched: Mapping[str, Mapping[str, float]]) -> float:
-        """The weight of the words that a text and a header have in common over the weight of all, from 0 to 1.
+        """Divide the weight of the words that a text and a header have in common by the weight of all, from 0 to 1.
 
         `matched`: the header's words, each with the words of fields that may be the same and how much each counts.
         """
@@ -164,13 +164,13 @@ class _Spellings:
         self._known: dict[str, dict[str, float]] = {}
 
     def of(self, word: str) -> Mapping[str, float]:
-        """The words that may be the same, each with how much it counts then."""
+        """Return the words that may be the same, each with how much it counts then; remembered."""
         if word not in self._known:
             self._known[word] = self._find(word)
         return self._known[word]
 
     def _find(self, word: str) -> dict[str, float]:
-        """The words of fields that may be the same as a word, each with how alike they are."""
+        """Find the words of fields that may be the same as a word, each with how alike they are."""
         if word in _LITTLE_WORDS:
             return {word: 1.0} if word in self._starting.get(word[0], ()) else {}
         likenesses: dict[str, float] = {}
@@ -189,7 +189,8 @@ class _Spellings:
 
 @lru_cache(maxsize=32768)
 def _alike(a: str, b: str) -> float:
-    """How much a word counts for another that starts with the same letter: cut off, inflected or without its vowels."""
+    """Measure how much a word counts for another that starts with the same letter: cut off, inflected or without its
+    vowels."""
     if a == b:
         return 1.0
     if not _LITTLE_WORDS.isdisjoint((a, b)) or a.isdecimal() or b.isdecimal():
@@ -235,7 +236,7 @@ class _Values:
         self._having = {word: fields for word, fields in having.items() if len(fields) <= _most(count)}
 
     def like(self, texts: Sequence[str]) -> dict[int, float]:
-        """Field -> how far the values are made of rare words that its allowed values have."""
+        """Measure how far the values are made of rare words that the allowed values of each field have."""
         counts = Counter(texts[:_VALUES])
         sums: dict[int, float] = {}
         for text, count in counts.items():
@@ -245,7 +246,7 @@ class _Values:
         return {n: x / whole for n, x in sums.items()}
 
     def _like(self, text: str) -> dict[int, float]:
-        """Field -> how much a text is like its allowed values."""
+        """Measure how much a text is like the allowed values of each field."""
         words = _value_words(text)
         whole = sum([self._rarity.get(word, self._rarest) for word in words])
         hits: dict[int, float] = {}

@@ -41,7 +41,7 @@ _NEVER: Final[Mapping[str, frozenset[str]]] = {
 
 
 def odd_kind(field: Field, classes: frozenset[str], seen: Mapping[str, float], *, is_known: bool) -> str:
-    """What most values are, if the field never has such values; empty if it may have them.
+    """Name what most values are, if the field never has such values; empty if it may have them.
 
     `classes`: what values of the field look like in general. `seen`: the shares of a profile. `is_known`: all words of
     the field's name say what it is, not only the last one.
@@ -84,7 +84,7 @@ def _may_be_written_as(kind: str, classes: frozenset[str], name: frozenset[str],
 
 
 def _kind(seen: Mapping[str, float]) -> str:
-    """What nearly all values plainly are; empty if they are nothing in particular."""
+    """Name what nearly all values plainly are; empty if they are nothing in particular."""
     shares = {
         "email addresses": seen["email"],
         "web addresses": seen["url"],

@@ -39,12 +39,13 @@ def lay_out(
     use_labels: bool = False,
     added: Mapping[str, tuple[str, Sequence[int]]] | None = None,
 ) -> tuple[list[OutColumn], list[TablePlan]]:
-    """The output's columns, which are the union of all tables' columns, and a plan for each of `tables`.
+    """Lay out the output: return its columns, which are the union of all tables' columns, and a plan for each of
+    `tables`.
 
     `tables`: the position of each field's column, and the unmapped columns. Those of one name share one output column.
-    With `keep` an unmapped column comes after the field it followed in its source; with `prefix` all of
-    them come last as `raw_<header>`; with `drop` they are left out. `added` columns come last: what each says,
-    to the header it is to have and its index in each table.
+    With `keep` an unmapped column comes after the field it followed in its source; with `prefix` all of them come last
+    as `raw_<header>`; with `drop` they are left out. `added` columns come last: what each says, to the header it is to
+    have and its index in each table.
     """
     names = [(f.label or f.name) if use_labels else f.name for f in fields]
     headers = _Headers([*names, *(f.name for f in fields)])
@@ -75,7 +76,7 @@ class _Headers:
         self._used = {header.casefold() for header in used}
 
     def claim(self, wanted: str) -> str:
-        """`wanted`, or the first of `wanted_2`, `wanted_3` … that is free; it is not free from then on."""
+        """Return `wanted`, or the first of `wanted_2`, `wanted_3` … that is free, and reserve it."""
         free, n = wanted, 1
         while free.casefold() in self._used:
             n += 1
@@ -94,7 +95,7 @@ class _UnmappedColumns:
         self._after: dict[_Key, str | None] = {}  # the field that each follows
 
     def add(self, columns: Sequence[UnmappedColumn]) -> dict[_Key, int]:
-        """Add those of one table; returns the position of each in the table."""
+        """Add the unmapped columns of one table; returns the position of each in the table."""
         places: dict[_Key, int] = {}
         for column in columns if self._policy != "drop" else ():
             wanted = f"raw_{column.header}" if self._policy == "prefix" else column.header
@@ -112,7 +113,7 @@ class _UnmappedColumns:
         return places
 
     def among(self, fields: Sequence[tuple[Field, str]]) -> list[tuple[OutColumn, str | _Key]]:
-        """All columns of the output, each with the name of its field or the key of an unmapped column.
+        """List all columns of the output, each with the name of its field or the key of an unmapped column.
 
         `fields`: each with its header. Unmapped columns come after their fields, or all at the end.
         """

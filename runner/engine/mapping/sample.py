@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from runner.engine.mapping import odd_values
 from runner.engine.mapping.matcher import model
 from runner.engine.mapping.traits import TRAITS, TRUTHS, class_log_odds, traits_of
 from runner.engine.values.convert import Converter, fold, text_of
+from runner.engine.values.words import BOOLEANS
 
 GOOD: Final = 0.8  # share of values that fit what a field declares
 POOR: Final = 0.3  # share below which they speak against it
@@ -24,6 +26,16 @@ _DIGIT: Final = re.compile("[0-9]")
 _COMMON: Final = 0.2  # what an allowed value counts that many columns hold
 _RARE: Final = frozenset({"email", "url", "phone"})
 _STRONG: Final = frozenset({"date", "datetime", "time", "boolean"})
+_NUMBERS: Final = frozenset({"integer", "decimal", "money", "percent"})
+_ADDRESSES: Final = frozenset({"email", "phone", "url"})
+# The types that no cell with such a value is of.
+_NEVER: Final[Mapping[type, frozenset[str]]] = {
+    date: _NUMBERS | _ADDRESSES | {"boolean"},
+    datetime: _NUMBERS | _ADDRESSES | {"boolean"},
+    bool: _NUMBERS | _ADDRESSES | {"date", "datetime"},
+    int: frozenset({"email", "url"}),
+    float: frozenset({"email", "url"}),
+}
 
 
 class Sample:
@@ -35,17 +47,19 @@ class Sample:
         self._fits: dict[Any, float | None] = {}
         self._class_log_odds: dict[str, float] | None = None
         self._traits: list[float] | None = None
+        self._kinds = set(map(type, self.values[:TESTED]))
         self._text: str | None = None  # all tested values, if they are texts
 
     def fit(self, field: Field) -> float | None:
-        """The share of values that are of the field's type; None where there is no evidence."""
+        """Return the share of values that are of the field's type; None where there is no evidence. Remembered by
+        type."""
         key = (field.type, field.formats, field.decimal, field.day_first, field.clean)
         if key not in self._fits:
             self._fits[key] = self._fit(field)
         return self._fits[key]
 
     def class_log_odds(self) -> Mapping[str, float]:
-        """How likely each class of values is, as log-odds against the average column."""
+        """Weigh how likely each class of values is, as log-odds against the average column."""
         if self._class_log_odds is None:
             size = len(self.texts)
             raw_odds = {} if size < FEWEST else class_log_odds(self._all_traits(), model().classes)
@@ -58,13 +72,13 @@ class Sample:
         return dict(zip(TRAITS, traits, strict=True)) if traits else {}
 
     def _all_traits(self) -> list[float] | None:
-        """`traits_of` the values, worked out once; None if all are blank."""
+        """Return `traits_of` the values, worked out once; None if all are blank."""
         if self._traits is None:
             self._traits = traits_of(self.texts)
         return self._traits
 
     def _fit(self, field: Field) -> float | None:
-        """The share of values that are of a field's type; None if there are none."""
+        """Measure the share of values that are of a field's type; None if there are none."""
         values = self.values[:TESTED]
         if not values:
             return None
@@ -75,13 +89,18 @@ class Sample:
         return (present - len(bad)) / present if present else None
 
     def _rules_out(self, kind: str) -> bool:
-        """Whether all values are texts without the signs that every value of a type has, however it is written."""
+        """Whether all values are typed cells that are never of a type, or texts without the signs or words that every
+        value of it has, however it is written."""
+        if str not in self._kinds:
+            return all(kind in _NEVER.get(one, ()) for one in self._kinds)
+        values = self.values[:TESTED]
         if self._text is None:
-            values = self.values[:TESTED]
-            self._text = "".join(values) if set(map(type, values)) == {str} else ""
+            self._text = "".join(values) if self._kinds == {str} else ""
         text = self._text
         if not text.strip():
             return False
+        if kind == "boolean":
+            return text.isascii() and BOOLEANS.keys().isdisjoint([value.strip().casefold() for value in values])
         if kind in _OF_DIGITS:
             return text.isascii() and _DIGIT.search(text) is None
         if kind == "email":
@@ -90,8 +109,8 @@ class Sample:
 
 
 def type_fit(sample: Sample, field: Field) -> str | None:
-    """How values speak for a field's type or plainly against it, as the name of a number in matcher.NAMES; None if they
-    do not."""
+    """Say how values speak for a field's type or plainly against it, as the name of a number in matcher.NAMES; None if
+    they do not."""
     if field.type in UNTESTED or len(sample.values) < FEWEST:
         return None
     fit = sample.fit(field)
@@ -105,8 +124,11 @@ def type_fit(sample: Sample, field: Field) -> str | None:
 
 
 def pattern_fit(sample: Sample, field: Field) -> tuple[str, float] | None:
-    """How values speak for a field's pattern or against it: the name of a number in matcher.NAMES and the number; None
-    if they do not. A pattern that fits says the less the more other texts it fits."""
+    """Say how values speak for a field's pattern or against it: the name of a number in matcher.NAMES and the number;
+    None if they do not.
+
+    A pattern that fits says the less the more other texts it fits.
+    """
     if field.pattern is None or len(sample.texts) < FEWEST:
         return None
     texts = [text_of(v) for v in Converter(field).convert(list(sample.texts[:TESTED]))[0] if v is not None]
@@ -120,11 +142,10 @@ def pattern_fit(sample: Sample, field: Field) -> tuple[str, float] | None:
 def allowed_fit(
     sample: Sample, allowed: frozenset[Any] | None, spelled: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, float]:
-    """How values speak for a field's allowed values or against them, as numbers of matcher.NAMES.
+    """Say how values speak for a field's allowed values or against them, as numbers of matcher.NAMES.
 
     Values that are all among the allowed ones speak for an enum; few different ones speak softly, and so do yes and no,
     bare numbers and single letters: many columns hold those.
-
     `spelled`: texts that were confirmed to mean one of them. They agree, too, but such short ones are no reason.
     """
     if not allowed or len(sample.texts) < FEWEST:

@@ -101,7 +101,7 @@ class MappingChoice(NamedTuple):
     tier: str = "none"
 
     def decided(self, field: str | None, rule: str, note: str, tier: str) -> "MappingChoice":
-        """The choice after a person, a memory or a hook decided the field; `rule` and `tier`: by what."""
+        """Copy the choice as a person, a memory or a hook decided its field; `rule` and `tier`: by what."""
         others = tuple(other for other in self.runners_up if other.field != field)
         return self._replace(
             field=field,
@@ -124,7 +124,8 @@ def choose(
     recall: Recall = EMPTY,
     shown: ListedFields = IN_SHORT,
 ) -> list[MappingChoice]:
-    """The choice for every column, in their order; each field goes to one column at most.
+    """Choose a field for every column, and return the choices in the columns' order; each field goes to one column at
+    most.
 
     `detected`: what Python rules said. `allowed`: the values that a field allows. `recall`: what was learnt.
     """
@@ -146,6 +147,7 @@ class _Chooser:
         weigher: Weigher,
         shown: ListedFields,
     ) -> None:
+        """Rank all pairs of column and field, and assign the fields."""
         self._columns = {c.position: c for c in columns}
         self._fields = fields
         self._threshold = threshold
@@ -167,7 +169,7 @@ class _Chooser:
         self._owner = {f: c for c, f in self._chosen.items()}  # field -> column
 
     def _candidates(self) -> Iterator[tuple[int, int]]:
-        """Pairs of column and field that are likely enough, or of which the header is the field's name."""
+        """Yield pairs of column and field that are likely enough, or of which the header is the field's name."""
         for at, odds_by_field in self._odds.items():
             named = self._weigher.named(at)
             for n, odds in odds_by_field.items():
@@ -190,7 +192,7 @@ class _Chooser:
         return odds / (1.0 + odds)
 
     def _rank(self, column: int, field: int) -> Rank | None:
-        """How good the evidence for a pair is: rules first, then names, confirmed headers, the same words, the rest.
+        """Rank the evidence for a pair: rules first, then names, confirmed headers, the same words, the rest.
 
         None where it is not enough.
         """
@@ -313,7 +315,7 @@ class _Chooser:
                     yield n
 
     def _choice(self, column: ColumnIn) -> MappingChoice:
-        """What was decided for a column: its field with what spoke for it, or why it has none; and runners-up."""
+        """Make the choice of a column: its field with what spoke for it, or why it has none; and runners-up."""
         position, field = column.position, self._chosen.get(column.position)
         ranked = [n for _, n in sorted([(-total, n) for n, total in self._totals[position].items()])]
         likely = [(n, round(self._chance(position, n), 4)) for n in ranked[: self._shown.most + 1]]
@@ -342,9 +344,8 @@ class _Chooser:
         )
 
     def _nearest(self, column: int, likely: Sequence[tuple[int, float]]) -> tuple[int, float] | None:
-        """The likeliest field that is free, and how likely it is; None if it is hardly likely and the header is not
-        like it.
-        """
+        """Return the likeliest field that is free, and how likely it is; None if it is hardly likely and the header is
+        not like it."""
         for n, chance in likely:
             if n in self._owner or n in self._constant or chance < LEAST_SHOWN:
                 continue
@@ -353,7 +354,7 @@ class _Chooser:
         return None
 
     def _doubt(self, column: ColumnIn, field: int, rivals: Sequence[int], probability: float) -> Doubt | None:
-        """What speaks against the field that a column was mapped to; None if nothing worth a report does.
+        """Return what speaks against the field that a column was mapped to; None if nothing worth a report does.
 
         `rivals`: columns that fit it as well.
         """
@@ -372,8 +373,8 @@ class _Chooser:
         )
 
     def _guess(self, column: ColumnIn, field: int, probability: float) -> Doubt | None:
-        """The doubt about a field that a column has for other reasons than its name: other words, or only its values;
-        None if the reasons are good."""
+        """Return the doubt about a field that a column has for other reasons than its name: other words, or only its
+        values; None if the reasons are good."""
         evidence, name = self._evidence(column.position, field), self._fields[field].name
         if evidence.exact is not None or evidence.confirmed:
             return None
@@ -411,8 +412,8 @@ class _Chooser:
         )
 
     def _former_ones(self, column: ColumnIn, field: int) -> list[str]:
-        """The letters of columns without a field that `old` or the like in their header tells from this field, if this
-        column's header has a word that theirs lacks: `Old price` beside `New price`, not beside `Price`."""
+        """Return the letters of columns without a field that `old` or the like in their header tells from this field,
+        if this column's header has a word that theirs lacks: `Old price` beside `New price`, not beside `Price`."""
         own = set(column.headers[0].casefold().split()) if column.headers else set()
         return [
             other.letters
@@ -423,8 +424,8 @@ class _Chooser:
         ]
 
     def _numbered_on(self, column: ColumnIn, field: int) -> list[str]:
-        """The letters of columns without a field whose header has another number and whose values speak as much for
-        this field.
+        """Return the letters of columns without a field whose header has another number and whose values speak as much
+        for this field.
 
         The second line of an address is no such column, a second address is.
         """
@@ -443,8 +444,8 @@ class _Chooser:
         ]
 
     def _odd_values(self, column: ColumnIn, field: int) -> Doubt | None:
-        """The doubt about values that a text field of this name never has, such as email addresses under `name`; None
-        if they may be its values."""
+        """Return the doubt about values that a text field of this name never has, such as email addresses under `name`;
+        None if they may be its values."""
         evidence, declared = self._evidence(column.position, field), self._fields[field]
         if evidence.rules > 0 or evidence.confirmed:
             return None
@@ -462,14 +463,14 @@ class _Chooser:
         )
 
     def _rivals(self, column: int, field: int) -> list[int]:
-        """Columns without a field of their own that fit this one as well."""
+        """Return the columns without a field of their own that fit this one as well."""
         rank = self._ranks[column, field]
         unchosen = [c for c in self._columns if c != column and c not in self._chosen]
         others = [(c, other) for c in unchosen if (other := self._ranks.get((c, field))) is not None]
         return [c for c, other in others if other.group[0] == rank.group[0] and abs(other.weight - rank.weight) <= TIE]
 
     def _contradiction(self, column: ColumnIn, field: int) -> Doubt:
-        """The doubt about a column whose header is the field's name and whose values are of another type."""
+        """Make the doubt about a column whose header is the field's name and whose values are of another type."""
         declared = self._fields[field]
         count = len(column.sample.values)
         fits = round((column.sample.fit(declared) or 0.0) * count)
@@ -483,7 +484,7 @@ class _Chooser:
         )
 
     def _between_fields(self, column: ColumnIn, fields: Sequence[int]) -> tuple[str, Doubt]:
-        """Why a column got none of several fields that it fits equally well: a note, and the doubt."""
+        """Explain why a column got none of several fields that it fits equally well: a note, and the doubt."""
         names = [self._fields[n].name for n in fields]
         message = f"fits {' and '.join(names)} equally well; it was given to neither"
         evidence = {name: len(column.sample.values) for name in names}
@@ -491,7 +492,7 @@ class _Chooser:
         return message, Doubt("mapping_doubtful", f"the column {message}", names[0], evidence, remedy)
 
     def _between_columns(self, field: int, positions: Sequence[int]) -> tuple[str, Doubt]:
-        """Why none of several columns that fit a field equally well got it: a note, and the doubt."""
+        """Explain why none of several columns that fit a field equally well got it: a note, and the doubt."""
         name, letters = self._fields[field].name, [self._columns[c].letters for c in sorted(positions)]
         message = f"columns {', '.join(letters)} fit the field {name} equally well; none of them was taken"
         evidence = {self._columns[c].letters: len(self._columns[c].sample.values) for c in positions}
@@ -499,8 +500,8 @@ class _Chooser:
         return message, Doubt("mapping_doubtful", message, name, evidence, remedy)
 
     def _why_not(self, column: ColumnIn, likely: Sequence[tuple[int, float]]) -> tuple[str | None, Doubt | None]:
-        """Why a column has no field: a note, and a doubt if it is worth a report. `likely`: fields and probabilities,
-        the likeliest first."""
+        """Explain why a column has no field: a note, and a doubt if it is worth a report. `likely`: fields and
+        probabilities, the likeliest first."""
         at = column.position
         if at in self._torn:
             return self._between_fields(column, self._torn[at])
@@ -524,8 +525,8 @@ class _Chooser:
         return f"nearest is {name} with {nearest[1]:.2f}, below the threshold {self._threshold:.2f}", None
 
     def _contrary(self, column: ColumnIn) -> tuple[str, Doubt] | None:
-        """Why a column does not get a field that no other column has, and that it would have got but for what its
-        header says: a note, and the doubt; None if there is no such field."""
+        """Explain why a column does not get a field that no other column has, and that it would have got but for what
+        its header says: a note, and the doubt; None if there is no such field."""
         against = -model().pair["contrary"]
         least = _CEILING if self._threshold >= 1 else -_CEILING
         if 0 < self._threshold < 1:
@@ -548,7 +549,7 @@ class _Chooser:
         return message, Doubt("mapping_doubtful", FindingText(message, "refused"), name, evidence, remedy)
 
     def _named_in_vain(self, column: ColumnIn, field: int) -> tuple[str, Doubt]:
-        """Why a column does not get the field that its header names: a note, and the doubt."""
+        """Explain why a column does not get the field that its header names: a note, and the doubt."""
         name, count = self._fields[field].name, len(column.sample.values)
         if field in self._constant:
             other = "a constant" if self._fields[field].source is None else "another source"
@@ -563,7 +564,7 @@ class _Chooser:
         return message, Doubt("duplicate_header", message, name, evidence, remedy)
 
     def _tier(self, column: int, field: int) -> str:
-        """Why a column got its field, in one word, as artifact.json has it."""
+        """Name in one word why a column got its field, as artifact.json has it."""
         group = self._ranks[column, field].group[0]
         if group == 0:
             return "rule"

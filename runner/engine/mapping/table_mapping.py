@@ -30,8 +30,8 @@ from runner.engine.structure import Column
 from runner.engine.tables.lookups import Lookups
 from runner.engine.tables.sources import SourceTable
 from runner.engine.tables.supplied import NAME, VALUE
+from runner.engine.values.convention_choices import Convention
 from runner.engine.values.convert import Converter
-from runner.engine.values.decisions import Convention
 
 _SHOWN: Final = 50  # values that detect_* functions are shown
 _DOUBTS: Final = 100  # columns of a table whose choice is recorded with what spoke for each reading
@@ -52,6 +52,8 @@ class MappedTable:
         samples: list[list[Any]],
         supplied: Mapping[str, str] | None = None,
     ) -> None:
+        """Hold the choices for the columns of a table; conventions and units are set later
+        (transforming/conventions.py)."""
         self.source = source
         self.supplied = dict(supplied or {})  # fields that take an added column, and what that says
         self.choices = choices  # one for each column
@@ -75,8 +77,8 @@ class MappedTable:
         return frozenset((*(c.field for c in self.choices if c.field is not None), *from_around, *self.combined))
 
     def headings(self, *, redact: bool) -> list[tuple[str, str | None]]:
-        """Each column's header and field (None: unmapped); a header that may not be shown is replaced by its field or
-        its letters. `redact`: none may be shown."""
+        """Return each column's header and field (None: unmapped); a header that may not be shown is replaced by its
+        field or its letters. `redact`: none may be shown."""
         fields = {c.position: c.field for c in self.choices}
         shown = frozenset() if redact else self.shown_headers()
         return [
@@ -93,7 +95,7 @@ class MappedTable:
         return bool(self.combined or self.source.spread) or any(c.field is not None for c in self.choices)
 
     def read_as(self) -> list[tuple[str, int]]:
-        """Pairs of a field and the position of a column that it takes; a field that takes several comes several
+        """Return pairs of a field and the position of a column that it takes; a field that takes several comes several
         times."""
         parts = [(name, at) for name, positions in self.combined.items() for at in positions]
         return [*self.fields.items(), *parts] if parts else [*self.fields.items()]
@@ -131,7 +133,7 @@ class MappedTable:
         return header_is_certain(self.source)
 
     def shown_headers(self) -> frozenset[int]:
-        """The positions of columns whose header is a label for all we know, and not a cell's value."""
+        """Return the positions of columns whose header is a label for all we know, and not a cell's value."""
         if not self.header_is_certain:
             return frozenset()
         named_fields = {
@@ -170,7 +172,7 @@ class MappedTable:
         return a1.letters(self.source.columns[position].index)
 
     def column_facts(self, choice: MappingChoice) -> Json:
-        """What `ade map` prints about a column of a file at the desk."""
+        """Return what `ade map` prints about a column of a file at the desk."""
         column = self.source.columns[choice.position]
         return {
             "column": a1.letters(column.index),
@@ -186,7 +188,7 @@ class MappedTable:
         }
 
     def unmapped_columns(self) -> list[UnmappedColumn]:
-        """The unmapped columns that have a header or a value, with the field that each follows."""
+        """Return the unmapped columns that have a header or a value, with the field that each follows."""
         unmapped: list[UnmappedColumn] = []
         field_before: str | None = None
         shown = self.shown_headers()
@@ -351,7 +353,7 @@ def map_table(
     evidence: list[list[Any]] | None = None,
     shown: ListedFields = IN_SHORT,
 ) -> MappedTable:
-    """A table with the field of each column decided, by its headers, its values, what was learnt, rules and hooks.
+    """Decide the field of each column of a table, by its headers, its values, what was learnt, rules and hooks.
 
     `supplied`: fields that take an added column. `samples`: the first values of each column, if they are known;
     `evidence`: those that decide, of all tables with this header. `shown`: which other fields are listed.
@@ -386,7 +388,7 @@ def map_table(
 
 
 def _without_hash(columns: Sequence[ColumnIn]) -> list[ColumnIn]:
-    """The columns without the # that programs put before a header row; `# orders` and `#1`, `#2` have their own.
+    """Copy the columns without the # that programs put before a header row; `# orders` and `#1`, `#2` have their own.
 
     The first header as it is stays the second choice: an `#Invoice` may be an invoice's number.
     """
@@ -404,7 +406,7 @@ def _letters_named(fields: Sequence[Field]) -> frozenset[str]:
 
 
 def _headers(column: Column, named: frozenset[str], *, units: bool) -> tuple[str, ...]:
-    """What a column may be called: its whole header, then its last part; empty if it has no header.
+    """List what a column may be called: its whole header, then its last part; empty if it has no header.
 
     `named`: letters that name a column without a header. `units`: the last part of a header is a unit.
     """
@@ -421,7 +423,7 @@ def _headers(column: Column, named: frozenset[str], *, units: bool) -> tuple[str
 def _detect(
     source: SourceTable, columns: Sequence[ColumnIn], detectors: Sequence[Rule], hooks: Hooks, names: set[str]
 ) -> dict[int, dict[str, list[Contribution]]]:
-    """Position of a column -> field -> the score of each of the config's detectors that has one.
+    """Call the config's detectors, and return the scores that they give: position of a column -> field -> scores.
 
     A detector that fails is reported, or ends the job if the manifest asks for it.
     """
@@ -446,12 +448,12 @@ def _detect(
                         Contribution(rule.name, round(float(delta), 4))
                     )
             except RuleFailed as failure:
-                hooks.failed(failure)
+                hooks.report_failure(failure)
     return detected
 
 
 def _scores(rule: Rule, answer: Any, names: set[str]) -> dict[str, float]:
-    """The scores that a rule returned, by field; raises RuleFailed for any other answer."""
+    """Return the scores that a rule returned, by field; raises RuleFailed for any other answer."""
     remedy = 'return {"scores": {field: number}} or None'
     if answer is None:
         return {}
@@ -473,9 +475,10 @@ def _scores(rule: Rule, answer: Any, names: set[str]) -> dict[str, float]:
 def _apply_hook(
     source: SourceTable, choices: list[MappingChoice], hooks: Hooks, names: set[str]
 ) -> list[MappingChoice]:
-    """The choices after the hook `after_mapping`; a field that it moves leaves the column that had it."""
+    """Call the hook `after_mapping`, and return the choices after it; a field that it moves leaves the column that had
+    it."""
     letters = [a1.letters(c.index) for c in source.columns]
-    changes = hooks.remapped(
+    changes = hooks.remapped_columns(
         names,
         set(letters),
         input=source.place.input,
@@ -534,7 +537,7 @@ def unused_rules(tables: Sequence[MappedTable], fields: Sequence[Field], compute
 
 
 def nothing_mapped(tables: Sequence[MappedTable], fields: Sequence[Field], *, redact: bool) -> EngineStop:
-    """The end of a job that found none of its fields: names the headers, each with the field it is most like."""
+    """Make the end of a job that found none of its fields: names the headers, each with the field it is most like."""
     seen = [(table, n) for table in tables for n in range(len(table.choices))]
     named = [_column_words(table, n, fields, redact=redact) for table, n in seen[:_NAMED]]
     more = f" and {len(seen) - _NAMED} more" if len(seen) > _NAMED else ""
@@ -553,7 +556,7 @@ def nothing_mapped(tables: Sequence[MappedTable], fields: Sequence[Field], *, re
 
 
 def _column_words(table: MappedTable, n: int, fields: Sequence[Field], *, redact: bool) -> str:
-    """A column in words: its letters, its header unless that is hidden, and the field it is most like."""
+    """Describe a column: its letters, its header unless that is hidden, and the field it is most like."""
     column, name = table.source.columns[n], table.letters(n)
     if column.generated:
         return name
@@ -565,7 +568,7 @@ def _column_words(table: MappedTable, n: int, fields: Sequence[Field], *, redact
 
 
 def _nearest(header: str, fields: Sequence[Field]) -> str | None:
-    """The field whose names have the most words or letters in common with a header; None if none has any."""
+    """Return the field whose names have the most words or letters in common with a header; None if none has any."""
     nearest = max(
         ((_alike(header, field), field.name) for field in fields[:_COMPARED]), key=itemgetter(0), default=None
     )
@@ -573,14 +576,14 @@ def _nearest(header: str, fields: Sequence[Field]) -> str | None:
 
 
 def _most_like(field: Field, headers: Sequence[tuple[int, str]]) -> int | None:
-    """The position of the column whose header has the most words or letters in common with a field's names; None if
-    none has any. `headers`: with the position of each."""
+    """Return the position of the column whose header has the most words or letters in common with a field's names; None
+    if none has any. `headers`: with the position of each."""
     nearest = max(((_alike(header, field), n) for n, header in headers), key=itemgetter(0), default=None)
     return nearest[1] if nearest is not None and nearest[0] else None
 
 
 def _alike(header: str, field: Field) -> float:
-    """How alike a header and a field's names are, by words or by letters, from 0 to 1."""
+    """Measure how alike a header and a field's names are, by words or by letters, from 0 to 1."""
     from difflib import SequenceMatcher  # noqa: PLC0415  # only for what has no column
 
     best = 0.0

@@ -33,7 +33,8 @@ class Target:
     """The fields that columns are compared with; each is named by its number, and most lists have an item for each."""
 
     def __init__(self, fields: Sequence[Field], allowed: Allowed, recall: Recall, *, wide: bool) -> None:
-        """`wide`: there are too many columns and names to compare each with each."""
+        """Work out what the fields are, once for all tables. `wide`: there are too many columns and names to compare
+        each with each."""
         self.fields = fields
         self.called = {field.name: n for n, field in enumerate(fields)}
         self._allowed = [allowed(f) for f in fields]  # folded values; None: any
@@ -68,19 +69,19 @@ class Target:
         self._stated: dict[int, FieldStated] = {}
 
     def near(self, headers: Sequence[str], texts: Sequence[str]) -> dict[int, Near]:
-        """Field -> how near, for the fields that a column with such headers and values is near to."""
+        """Measure how near a column with such headers and values is to each field that it is near to."""
         if self._nearness is None:
             self._nearness = Nearness(self.fields, self._allowed)
         return self._nearness.of(headers, texts)
 
     def statements_of(self, n: int) -> FieldStated:
-        """What a field's names say together, worked out once."""
+        """Return what a field's names say together, worked out once."""
         if n not in self._stated:
             self._stated[n] = FieldStated(self.fields[n])
         return self._stated[n]
 
     def _declaration(self, n: int) -> object:
-        """What its values are compared with; the same for fields that are declared alike."""
+        """Return what a field's values are compared with; the same for fields that are declared alike."""
         field = self.fields[n]
         kind = (field.type, field.formats, field.decimal, field.day_first, field.clean)
         allowed = (id(self._allowed[n]), id(self._spellings[n])) if self._allowed[n] else None
@@ -91,7 +92,7 @@ class Target:
         return bool(self.concepts[n]) or self.classes[n] <= _DISTINCT
 
     def values(self, n: int, sample: Sample) -> dict[str, float]:
-        """What a column's values say about a field, as numbers of matcher.NAMES."""
+        """Return what a column's values say about a field, as numbers of matcher.NAMES."""
         numbers = self._fits(n, sample) if self.tested[n] else {}
         if self.classes[n] and (seen := sample.class_log_odds()):
             best = max([seen.get(name, 0.0) for name in self.classes[n]])
@@ -100,7 +101,7 @@ class Target:
         return numbers
 
     def odd_kind(self, n: int, sample: Sample) -> str:
-        """What a column's values plainly are, if a text field never has such values; empty if it may have them."""
+        """Name what a column's values plainly are, if a text field never has such values; empty if it may have them."""
         field = self.fields[n]
         free = field.type in UNTESTED and not (field.allowed or field.lookup or field.pattern)
         if not free or not (seen := sample.shares()):
@@ -125,8 +126,8 @@ def texts_of(field: Field) -> list[str]:
 
 
 def field_concepts(fields: Sequence[Field]) -> list[tuple[str, ...]]:
-    """The concepts that each field is, by its names; where a name may mean two things, those of the domain that most
-    fields are of."""
+    """Return the concepts that each field is, by its names; where a name may mean two things, those of the domain that
+    most fields are of."""
     scores: list[dict[str, float]] = []
     for field in fields:
         own_scores: dict[str, float] = {}

@@ -67,7 +67,7 @@ Traits = list[str]  # names of TRAITS that one text has
 
 
 def traits_of(values: Sequence[Any]) -> list[float] | None:
-    """How much a column looks like each of TRAITS, from 0 to 1; None if all values are blank.
+    """Measure how much a column looks like each of TRAITS, from 0 to 1; None if all values are blank.
 
     Of many values some are classified, evenly spaced.
     """
@@ -84,7 +84,7 @@ def traits_of(values: Sequence[Any]) -> list[float] | None:
 
 
 def _repetition(texts: Sequence[str]) -> dict[str, float]:
-    """The traits that say how often a column's values are the same, and are of the same length."""
+    """Measure how often a column's values are the same, and are of the same length."""
     size, different = len(texts), len(set(texts))
     return {
         "same_length": float(len({len(text) for text in texts}) == 1),
@@ -104,7 +104,7 @@ def _sequence(numbers: Sequence[float], size: int, stride: int) -> dict[str, flo
 
 
 def _classify(text: str) -> tuple[Traits, float | None]:
-    """The traits of one text, and its number; None if it is not one."""
+    """Return the traits of one text, and its number; None if it is not one."""
     size, first = len(text), text[0]
     length = _length_trait(size)
     if text.isdecimal() and size <= _MOST_DIGITS:
@@ -121,7 +121,7 @@ def _classify(text: str) -> tuple[Traits, float | None]:
 
 
 def _length_trait(size: int) -> str:
-    """The trait of a text of so many characters."""
+    """Return the trait of a text of so many characters."""
     if size <= 4:
         return "short"
     return "middle" if size <= 15 else "long"
@@ -144,7 +144,7 @@ def _classify_decimal(text: str, length: str) -> tuple[Traits, float | None]:
 
 
 def _size_trait(size: float) -> str:
-    """The trait of a number that is so far from zero."""
+    """Return the trait of a number that is so far from zero."""
     if size <= 20:
         return "up_to_20"
     if size <= 200:
@@ -153,7 +153,7 @@ def _size_trait(size: float) -> str:
 
 
 def _size_traits(number: float) -> Traits:
-    """How large a number is, and whether it may be a year or an angle."""
+    """Return the traits for how large a number is, and whether it may be a year or an angle."""
     size = abs(number)
     traits = [_size_trait(size)]
     if 1900 <= number <= 2100:
@@ -169,7 +169,7 @@ _WORD_TRAITS: Final = ("one_word", "one_word", "two_words", "many_words")  # by 
 
 
 def _text_traits(text: str, *, has_digits: bool) -> Traits:
-    """The traits of a text that is no plain number: an address, a date, an amount, words."""
+    """Return the traits of a text that is no plain number: an address, a date, an amount, words."""
     if text[0] in "hHwW" and _URL.fullmatch(text):
         return ["url"]
     if "@" in text and _EMAIL.fullmatch(text):
@@ -186,14 +186,15 @@ def _text_traits(text: str, *, has_digits: bool) -> Traits:
 
 
 def _digit_traits(text: str) -> Traits:
-    """The forms that a text with digits has as a whole."""
+    """Return the forms that a text with digits has as a whole."""
     first = text[0]
     forms = _AFTER_DIGIT if first.isdecimal() else _AFTER_SIGN if first in "+(" else _AFTER_LETTER
     return [name for name, matches in forms if matches(text)]
 
 
 def _form_traits(text: str, folded: str) -> Traits:
-    """The other forms that a text has as a whole: an identifier, an amount, yes or no, a house number in front."""
+    """Return the other forms that a text has as a whole: an identifier, an amount, yes or no, a house number in
+    front."""
     first = text[0]
     traits: Traits = []
     if len(text) >= 16 and _HEX.fullmatch(text):
@@ -208,7 +209,7 @@ def _form_traits(text: str, folded: str) -> Traits:
 
 
 def _letter_traits(text: str, *, has_digits: bool) -> Traits:
-    """Whether a text has letters or only signs, and how it is capitalised."""
+    """Return the traits for whether a text has letters or only signs, and how it is capitalised."""
     traits: Traits = []
     has_letters = text.isalpha() or any(map(str.isalpha, text))
     if has_letters and not has_digits and (text.isascii() or not any(map(str.isdigit, text))):
@@ -223,7 +224,7 @@ def _letter_traits(text: str, *, has_digits: bool) -> Traits:
 
 
 def _vocabulary_traits(folded: str, words: Sequence[str]) -> set[str]:
-    """The vocabularies that a casefolded text or one of its words is in."""
+    """Return the vocabularies that a casefolded text or one of its words is in."""
     known = _vocabularies_by_word()
     traits = {name for word in words if word in known for name in known[word]}
     if folded in vocabulary("region"):
@@ -235,7 +236,7 @@ def _vocabulary_traits(folded: str, words: Sequence[str]) -> set[str]:
 
 @cache
 def _vocabularies_by_word() -> Mapping[str, tuple[str, ...]]:
-    """Word -> the traits of the vocabularies that have it; regions are known by their whole names only."""
+    """Map each word to the traits of the vocabularies that have it; regions are known by their whole names only."""
     traits_by_word: dict[str, tuple[str, ...]] = {}
     for name in VOCABULARIES:
         for word in vocabulary(name) if name != "region" else ():
@@ -258,7 +259,8 @@ def class_weights(classes: Mapping[str, Sequence[float]]) -> ClassWeights:
 
 
 def class_log_odds(traits: Sequence[float] | None, weights: ClassWeights) -> dict[str, float]:
-    """Class of values -> log of how much more likely it is than it was before looking. Empty: nothing to say."""
+    """Weigh for each class of values how much more likely it is than it was before looking, as a log. Empty: nothing to
+    say."""
     if traits is None:
         return {}
     sums = list(weights.starts)

@@ -13,7 +13,7 @@ Samples = list[list[Any]]
 
 
 def pooled(tables: Sequence[SourceTable], samples: Mapping[str, Samples]) -> dict[str, Samples]:
-    """By table, the first values of its columns and of those of its twins; none for a table without twins."""
+    """Pool, by table, the first values of its columns and of those of its twins; none for a table without twins."""
     ids_by_header: dict[tuple[str, ...], list[str]] = {}
     for table in tables:
         if table.table.header_rows:

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from zlib import crc32
 
 from runner.engine.common.instants import instant
-from runner.engine.common.spelling import all_spelled
+from runner.engine.common.spelling import spell_all
 
 END: Final = "|"  # marks where a header starts and where it ends
 _LENGTH: Final = 8  # bytes at the start of an index: how long its head is
@@ -37,17 +37,18 @@ class Confirmed(NamedTuple):
     person_field: str | None  # the newest word of a person, if any
 
     def share(self, field: str) -> float:
-        """The share of what was confirmed that is this field, from 0 to 1: all or nothing if a person said it."""
+        """Return the share of what was confirmed that is this field, from 0 to 1: all or nothing if a person said
+        it."""
         if self.person_field is not None:
             return float(self.person_field == field)
         return self.counts.get(field, 0) / sum(self.counts.values())
 
     def count(self, field: str) -> int:
-        """How often this field was said."""
+        """Return how often this field was said."""
         return self.counts.get(field, 0)
 
     def labels(self) -> Iterable[str]:
-        """The fields that count."""
+        """Return the fields that count: what a person said last, else all."""
         return self.counts if self.person_field is None else (self.person_field,)
 
 
@@ -61,13 +62,21 @@ class Owners(NamedTuple):
 NOBODY: Final = Owners((), ())
 
 
+class _IndexedPieces(NamedTuple):
+    """What an index is made of."""
+
+    headers_by_piece: dict[str, list[int]]  # numbers of the headers that have a run of letters or a word
+    sizes: list[int]  # how many runs each header has
+    signs_only: dict[str, int]  # headers without letters, by spelling: nobody asks for their runs
+
+
 class ConfirmedHeaders:
     """Different headers, in the order of the memories. Those of one kind have the same field, said as often."""
 
     def __init__(self, entries: Sequence[Entry] = ()) -> None:
-        """`entries`: of all memories, the most specific last."""
+        """Sort the entries of all memories by header; the most specific memory comes last."""
         headers = [entry["header"] for entry in entries]
-        words, keys = all_spelled(headers) if headers else ([], [])
+        words, keys = spell_all(headers) if headers else ([], [])
         self._numbers: dict[str, int] = {}  # spelling without blanks, case and signs -> number
         firsts: list[int] = []
         repeated: dict[int, list[Entry]] = {}
@@ -84,9 +93,9 @@ class ConfirmedHeaders:
         self.by_person: frozenset[int] = frozenset()  # headers of a single entry that a person said
         self._keys = list(self._numbers)
         self._words = [words[index] for index in firsts]
-        self._sort([repeated.get(number, [entries[index]]) for number, index in enumerate(firsts)])
+        self._sort_by_kind([repeated.get(number, [entries[index]]) for number, index in enumerate(firsts)])
 
-    def _sort(self, about: Sequence[Sequence[Entry]]) -> None:
+    def _sort_by_kind(self, about: Sequence[Sequence[Entry]]) -> None:
         """Set `by_kind`, `kinds` and `by_person`; `about`: the entries about each header.
 
         What several entries say about one header makes a kind of its own.
@@ -109,39 +118,39 @@ class ConfirmedHeaders:
         return len(self.kinds)
 
     def times(self) -> Mapping[int, int]:
-        """How many headers of each kind there are."""
+        """Count the headers of each kind."""
         return Counter(self.kinds)
 
     def names(self) -> list[str]:
         """The headers that are a field, as they were confirmed."""
         return self._names
 
-    def text(self, n: int) -> str:
-        """A header as it was first confirmed."""
-        return self._texts[n]
+    def text(self, number: int) -> str:
+        """Return a header as it was first confirmed."""
+        return self._texts[number]
 
     def number(self, key: str) -> int | None:
-        """The number of a header by its spelling; None if it was never confirmed."""
+        """Return the number of a header by its spelling; None if it was never confirmed."""
         return self._numbers.get(key)
 
     def confirmed(self, number: int) -> Confirmed:
-        """What was said about a header."""
+        """Return what was said about the header with this number."""
         of_kind = self.by_kind[self.kinds[number]]
         return Confirmed(of_kind.counts, next(iter(of_kind.counts))) if number in self.by_person else of_kind
 
-    def size(self, n: int) -> int:
-        """How many different runs of letters a header has: those inside, and one at each end."""
-        key = self._keys[n]
+    def size(self, number: int) -> int:
+        """Count the different runs of letters of a header: those inside, and one at each end."""
+        key = self._keys[number]
         return len(set(zip(key, key[1:], key[2:], strict=False))) + min(2, len(key))
 
     def owners(self, runs: Iterable[str], words: Iterable[str]) -> dict[str, Owners]:
-        """Runs of three letters, and words with a blank before them -> who has them."""
+        """Map runs of three letters, and words with a blank before them, to the headers that have them."""
         letters = f"{END}{END.join(self._keys)}{END}"
         sizes = [len(key) + 1 for key in self._keys]  # with one that reaches into the next header: nobody asks for it
-        headers_by_run = _owners_of(map(tuple, runs), zip(letters, letters[1:], letters[2:], strict=False), sizes)
+        headers_by_run = _find_owners(map(tuple, runs), zip(letters, letters[1:], letters[2:], strict=False), sizes)
         headers_by_piece = {"".join(run): headers for run, headers in headers_by_run.items()}
         words_of_headers = [text.split() for text in self._words]
-        with_word = _owners_of(
+        with_word = _find_owners(
             (word[1:] for word in words),
             chain.from_iterable(words_of_headers),
             [len(headers) for headers in words_of_headers],
@@ -153,8 +162,8 @@ class ConfirmedHeaders:
             for piece, headers in headers_by_piece.items()
         }
 
-    def _headers_by_piece(self) -> tuple[dict[str, list[int]], list[int], dict[str, int]]:
-        """The headers that have each run of letters or word; the number of runs of each header; those of signs only."""
+    def _index_pieces(self) -> _IndexedPieces:
+        """List the headers that have each run of letters or word, and count the runs of each header."""
         headers_by_piece: defaultdict[str, list[int]] = defaultdict(list)
         sizes: list[int] = []
         signs_only: dict[str, int] = {}
@@ -168,14 +177,14 @@ class ConfirmedHeaders:
             headers_by_piece[_WHOLE + key].append(number)
             for piece in (*runs, *{f" {word}" for word in words.split()}):
                 headers_by_piece[piece].append(number)
-        return headers_by_piece, sizes, signs_only
+        return _IndexedPieces(headers_by_piece, sizes, signs_only)
 
-    def indexed(self) -> bytes | None:
-        """The headers as the bytes of a file for a box, which `IndexedHeaders` reads; None where there are too many
+    def to_index(self) -> bytes | None:
+        """Write the headers as the bytes of a file for a box, which `IndexedHeaders` reads; None if there are too many
         letters."""
         if sum(map(len, self._keys)) > _MOST_LETTERS:
             return None
-        headers_by_piece, sizes, signs_only = self._headers_by_piece()
+        headers_by_piece, sizes, signs_only = self._index_pieces()
         pieces = sorted([(crc32(raw := piece.encode()), raw, headers) for piece, headers in headers_by_piece.items()])
         owners = [headers for _, _, headers in pieces]
         texts = [text.encode() for text in self._texts]
@@ -194,7 +203,7 @@ class ConfirmedHeaders:
             chain.from_iterable(headers.values() for headers in kinds),
         )
         names = json.dumps(self._names, ensure_ascii=False).encode()
-        parts = [names, b"".join(texts), b"".join([raw for _, raw, _ in pieces]), *map(_packed, tables)]
+        parts = [names, b"".join(texts), b"".join([raw for _, raw, _ in pieces]), *map(_pack_numbers, tables)]
         head = {
             "parts": list(map(len, parts)),
             "times": list(self.times().values()),
@@ -210,13 +219,14 @@ class IndexedHeaders(ConfirmedHeaders):
     """The same, from the file that `indexed` returned."""
 
     def __init__(self, file: bytes | mmap) -> None:
+        """Map the parts of a file that `to_index` wrote; nothing is copied but what is small."""
         super().__init__()
         whole = memoryview(file)
         start = _LENGTH + int.from_bytes(whole[:_LENGTH], "big")
         head = json.loads(bytes(whole[_LENGTH:start]))
         ends = list(accumulate(head["parts"], initial=start))
         self._raw_names, self._raw_texts, self._pieces, *tables = [whole[a:b] for a, b in pairwise(ends)]
-        self._text_ends, self.kinds, self._sizes, *tables = map(_unpacked, tables)
+        self._text_ends, self.kinds, self._sizes, *tables = map(_unpack_numbers, tables)
         self._hashes, self._piece_ends, self._owner_ends, self._owners, *tables = tables
         self._kind_ends, self._owner_kinds, self._owner_times = tables
         self.by_kind = [Confirmed(counts, person) for counts, person in head["said"]]
@@ -232,42 +242,42 @@ class IndexedHeaders(ConfirmedHeaders):
         return names
 
     def text(self, n: int) -> str:
-        return str(self._raw_texts[_part(self._text_ends, n)], "utf-8")
+        return str(self._raw_texts[_slice_of(self._text_ends, n)], "utf-8")
 
     def number(self, key: str) -> int | None:
-        place = self._place(_WHOLE + key)
-        return self._odd.get(key) if place is None else self._owners[_part(self._owner_ends, place)][0]
+        place = self._find_piece(_WHOLE + key)
+        return self._odd.get(key) if place is None else self._owners[_slice_of(self._owner_ends, place)][0]
 
     def size(self, n: int) -> int:
         return self._sizes[n]
 
     def owners(self, runs: Iterable[str], words: Iterable[str]) -> dict[str, Owners]:
-        """Which headers have each of these runs of letters or words."""
+        """Map runs of letters, and words, to the headers that have them."""
         owners = {}
         for piece in chain(runs, words):
-            place = self._place(piece)
+            place = self._find_piece(piece)
             if place is None:
                 owners[piece] = NOBODY
                 continue
-            kinds_part = _part(self._kind_ends, place)
+            kinds_part = _slice_of(self._kind_ends, place)
             kinds = zip(self._owner_kinds[kinds_part].tolist(), self._owner_times[kinds_part].tolist(), strict=True)
-            owners[piece] = Owners(self._owners[_part(self._owner_ends, place)].tolist(), kinds)
+            owners[piece] = Owners(self._owners[_slice_of(self._owner_ends, place)].tolist(), kinds)
         return owners
 
-    def _place(self, piece: str) -> int | None:
-        """The index of a piece of letters among all of them; None if no header has it."""
+    def _find_piece(self, piece: str) -> int | None:
+        """Return the index of a piece of letters among all of them; None if no header has it."""
         raw = piece.encode()
         value = crc32(raw)
         index = bisect_left(self._hashes, value)
         while index < len(self._hashes) and self._hashes[index] == value:
-            if self._pieces[_part(self._piece_ends, index)] == raw:
+            if self._pieces[_slice_of(self._piece_ends, index)] == raw:
                 return index
             index += 1
         return None
 
 
 def _sum_counts(entries: Iterable[Entry]) -> Confirmed:
-    """What all entries about one header say together; of several people the newest counts."""
+    """Add up what all entries say about one header; of several people the newest counts."""
     counts: dict[str, int] = {}
     person_field: str | None = None
     newest: datetime | None = None
@@ -280,8 +290,9 @@ def _sum_counts(entries: Iterable[Entry]) -> Confirmed:
     return Confirmed(counts, person_field)
 
 
-def _owners_of(wanted: Iterable[_Piece], pieces: Iterable[_Piece], sizes: Sequence[int]) -> dict[_Piece, list[int]]:
-    """Piece -> the headers that have it. `pieces` are those of all headers, `sizes` how many each of them has."""
+def _find_owners(wanted: Iterable[_Piece], pieces: Iterable[_Piece], sizes: Sequence[int]) -> dict[_Piece, list[int]]:
+    """Map each wanted piece to the headers that have it; `pieces` are those of all headers, `sizes` how many each
+    header has."""
     headers_by_piece: dict[_Piece, list[int]] = {piece: [-1] for piece in wanted}
     lists = list(map(headers_by_piece.get, pieces))
     owners = chain.from_iterable(map(repeat, range(len(sizes)), sizes))
@@ -291,18 +302,18 @@ def _owners_of(wanted: Iterable[_Piece], pieces: Iterable[_Piece], sizes: Sequen
     return {piece: headers[1:] for piece, headers in headers_by_piece.items()}
 
 
-def _part(ends: Sequence[int], index: int) -> slice:
-    """Where the nth of several parts is, given where each of them ends."""
+def _slice_of(ends: Sequence[int], index: int) -> slice:
+    """Return where the part with this index is among several, each of which ends at one of `ends`."""
     return slice(ends[index - 1] if index else 0, ends[index])
 
 
-def _packed(table: Iterable[int]) -> bytes:
-    """Numbers in as few bytes each as they need, and before them how they are stored."""
+def _pack_numbers(table: Iterable[int]) -> bytes:
+    """Write numbers in as few bytes each as they need, and before them how they are stored."""
     numbers = list(table)
     kind = next(kind for kind in "BHI" if max(numbers, default=0) < 1 << 8 * array(kind).itemsize)
     return kind.encode() + array(kind, numbers).tobytes()
 
 
-def _unpacked(packed: memoryview) -> "memoryview[int]":
-    """The numbers that `_packed` packed."""
+def _unpack_numbers(packed: memoryview) -> "memoryview[int]":
+    """Return the numbers that `_pack_numbers` wrote, without a copy."""
     return packed[1:].cast("B" if packed[0] == ord("B") else "H" if packed[0] == ord("H") else "I")

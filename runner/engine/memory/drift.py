@@ -46,6 +46,7 @@ class Shares:
     """What the columns of one table hold, counted chunk by chunk."""
 
     def __init__(self, columns: int) -> None:
+        """Count nothing yet, for a table of so many columns."""
         self.rows = 0
         self.blank = [0] * columns
         self.wrong = [0] * columns  # values that are not of their field's type
@@ -53,7 +54,7 @@ class Shares:
         self._chunks = 0
 
     def add(self, columns: Sequence[list[Any]], count: int) -> None:
-        """Count a chunk: `count` rows, by column."""
+        """Count the values of a chunk of `count` rows, which is passed by column."""
         self.rows += count
         self._chunks += 1
         for index, blank in enumerate(self.blank):
@@ -76,7 +77,7 @@ class ProfiledColumn:
         self.rows = self.blank = self.wrong = 0
 
     def as_dict(self) -> ProfileColumn:
-        """The column as profile.json has it."""
+        """Return the column as profile.json has it."""
         rows = max(1, self.rows)
         return {
             "header": self.header,
@@ -88,19 +89,20 @@ class ProfiledColumn:
         }
 
 
-def profile(tables: Iterable[tuple[Sequence[tuple[str, str | None]], Shares | None]]) -> ProfileDocument:
-    """The profile of a drop. Each table gives its columns (header, field) from left to right, and what they hold."""
+def make_profile(tables: Iterable[tuple[Sequence[tuple[str, str | None]], Shares | None]]) -> ProfileDocument:
+    """Make the profile of a drop. Each table gives its columns (header, field) from left to right, and what they
+    hold."""
     columns: dict[tuple[str, int, str | None], ProfiledColumn] = {}
     rows = 0
     for headers_and_fields, shares in tables:
         rows += shares.rows if shares else 0
         before = Counter[str]()
         for index, (header, field) in enumerate(headers_and_fields):
-            name = folded(header)
+            name = fold_header(header)
             key = (name, before[name], field)  # columns of one table that share a header are several
             before[name] += 1
             if key not in columns and len(columns) < MAX_COLUMNS:
-                columns[key] = ProfiledColumn(shortened(header), field, index + 1)
+                columns[key] = ProfiledColumn(shorten_header(header), field, index + 1)
             if shares is not None and key in columns:
                 column = columns[key]
                 column.rows += shares.rows
@@ -110,13 +112,13 @@ def profile(tables: Iterable[tuple[Sequence[tuple[str, str | None]], Shares | No
     return {"profile": VERSION, "rows": rows, "columns": [column.as_dict() for column in columns.values()]}
 
 
-def shortened(header: str) -> str:
-    """A header that a profile has room for; two that differ only further on stay different."""
+def shorten_header(header: str) -> str:
+    """Shorten a header to what a profile has room for; two that differ only further on stay different."""
     if len(header) <= MAX_HEADER:
         return header
     from hashlib import sha256  # noqa: PLC0415  # takes milliseconds to load
 
-    digest = sha256(folded(header).encode(errors="backslashreplace")).hexdigest()[:10]
+    digest = sha256(fold_header(header).encode(errors="backslashreplace")).hexdigest()[:10]
     return f"{header[: MAX_HEADER - 12]}…~{digest}"
 
 
@@ -129,7 +131,7 @@ class EarlierProfile(NamedTuple):
 
 
 def read_profiles(body: bytes) -> list[EarlierProfile]:
-    """The kept profiles of a sender, the newest first; none where nothing can be read."""
+    """Read the stored profiles of a sender, the newest first; an empty list where nothing can be read."""
     if len(body) > MAX_BYTES:
         return []
     lines = body.split(b"\n")[: 2 * MAX_KINDS + 1]
@@ -137,27 +139,33 @@ def read_profiles(body: bytes) -> list[EarlierProfile]:
     for index, line in enumerate(lines):
         before = lines[index - 1] if index else b""
         if not line.startswith(b'{"kept"') and (read := read_profile(line)) is not None:
-            profiles.append(EarlierProfile(read, *_head(before if before.startswith(b'{"kept"') else b"")))
+            profiles.append(EarlierProfile(read, *_parse_head(before if before.startswith(b'{"kept"') else b"")))
     return sorted(profiles, key=lambda earlier: earlier.order, reverse=True)
 
 
-def _head(line: bytes) -> tuple[str | None, tuple[float, float, str]]:
-    """The job and the order in the line above a kept profile; None and the oldest order if it cannot be read."""
+class _ProfileHead(NamedTuple):
+    """The line above a stored profile."""
+
+    job: str | None
+    order: tuple[float, float, str]  # sorts profiles, the oldest first
+
+
+def _parse_head(line: bytes) -> _ProfileHead:
+    """Read the job and the order from the line above a stored profile; no job and the oldest order if it cannot be
+    read."""
     try:
         head = json.loads(line)
         stamp, created, name = head["order"]
         job = head.get("job_id")
-        return job if isinstance(job, str) and len(job) <= MAX_HEADER else None, (
-            float(stamp),
-            float(created),
-            str(name),
-        )
+        order = (float(stamp), float(created), str(name))
+        return _ProfileHead(job if isinstance(job, str) and len(job) <= MAX_HEADER else None, order)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-        return None, (0.0, 0.0, "")
+        return _ProfileHead(None, (0.0, 0.0, ""))
 
 
-def most_like(profiles: Sequence[EarlierProfile], now: ProfileDocument) -> tuple[EarlierProfile, bool] | None:
-    """The profile to compare a drop with, and whether it is one of the same kind of file; None if there is none.
+def choose_likest(profiles: Sequence[EarlierProfile], now: ProfileDocument) -> tuple[EarlierProfile, bool] | None:
+    """Choose the profile to compare a drop with, and say whether it is one of the same kind of file; None without
+    profiles.
 
     The one that has most columns in common; of several the newest, and where all differ widely the newest of all.
     """
@@ -169,22 +177,22 @@ def most_like(profiles: Sequence[EarlierProfile], now: ProfileDocument) -> tuple
 
 
 def likeness(before: ProfileDocument, now: ProfileDocument) -> float:
-    """The share of columns that two profiles have in common, by header or by field."""
+    """Return the share of columns that two profiles have in common, by header or by field."""
     columns = _pair_columns(before, now)
     common = len(columns.both) + len(columns.renamed)
     return common / max(1, common + len(columns.gone) + len(columns.fresh))
 
 
-def layout(profiled: ProfileDocument) -> str:
-    """A digest of a profile's columns: equal for drops that differ only in their values."""
-    columns = sorted([folded(column["header"]), column["field"] or ""] for column in profiled["columns"])
+def layout_digest(profiled: ProfileDocument) -> str:
+    """Make a digest of a profile's columns: equal for drops that differ only in their values."""
+    columns = sorted([fold_header(column["header"]), column["field"] or ""] for column in profiled["columns"])
     from hashlib import sha256  # noqa: PLC0415  # takes milliseconds to load
 
     return sha256(json.dumps(columns).encode(errors="backslashreplace")).hexdigest()[:16]
 
 
 def read_profile(body: bytes) -> ProfileDocument | None:
-    """A kept profile; None for anything else: it is read back from a bucket, so nothing about it is certain."""
+    """Read a stored profile; None for anything else: it comes back from a bucket, so nothing about it is certain."""
     if len(body) > MAX_BYTES:
         return None
     try:
@@ -199,8 +207,8 @@ def read_profile(body: bytes) -> ProfileDocument | None:
     return cast("ProfileDocument", document)
 
 
-def columns_drift(before: ProfileDocument, now: ProfileDocument) -> ColumnChanges:
-    """How the columns differ: new, gone, renamed, moved, and mapped to another field."""
+def compare_columns(before: ProfileDocument, now: ProfileDocument) -> ColumnChanges:
+    """Compare the columns of two drops: which are new, gone, renamed, moved, and mapped to another field."""
     columns = _pair_columns(before, now)
     renamed: list[DriftedColumn] = [
         {"from": old["header"], "to": new["header"], "field": old["field"]} for old, new in columns.renamed
@@ -211,7 +219,7 @@ def columns_drift(before: ProfileDocument, now: ProfileDocument) -> ColumnChange
         if old["field"] != new["field"]
     ]
     order = {id(column): place for place, column in enumerate(before["columns"])}
-    unmoved = _unmoved([order[id(old)] for old, _ in columns.both])
+    unmoved = _find_unmoved([order[id(old)] for old, _ in columns.both])
     moved: list[DriftedColumn] = [
         {"header": new["header"], "from": old["at"], "to": new["at"]}
         for index, (old, new) in enumerate(columns.both)
@@ -227,29 +235,35 @@ def columns_drift(before: ProfileDocument, now: ProfileDocument) -> ColumnChange
 
 
 def _header_and_field(column: ProfileColumn) -> DriftedColumn:
-    """A column as a list of new or gone ones names it."""
+    """Return a column as a list of new or gone ones names it."""
     return {"header": column["header"], "field": column["field"]}
 
 
-def values_drift(before: ProfileDocument, now: ProfileDocument) -> list[ValuesChange]:
-    """Columns whose kinds of values, blank share or share of values of a wrong type are out of range."""
+def compare_columns_values(before: ProfileDocument, now: ProfileDocument) -> list[ValuesChange]:
+    """List columns whose kinds of values, blank share or share of values of a wrong type are out of range."""
     if min(before["rows"], now["rows"]) < FEW:
         return []
     changes = []
     columns = _pair_columns(before, now)
     for old, new in (*columns.both, *columns.renamed):
         if new["types"] and old["types"] and not set(new["types"]) <= set(old["types"]):
-            changes.append(_change(new, "types", old["types"], new["types"]))
+            changes.append(_value_change(new, "types", old["types"], new["types"]))
         if abs(new["blank"] - old["blank"]) > BLANK:
-            changes.append(_change(new, "blank", old["blank"], new["blank"]))
+            changes.append(_value_change(new, "blank", old["blank"], new["blank"]))
         if new["wrong"] - old["wrong"] > WRONG:
-            changes.append(_change(new, "wrong", old["wrong"], new["wrong"]))
+            changes.append(_value_change(new, "wrong", old["wrong"], new["wrong"]))
     return changes[:MAX_LISTED]
 
 
-def _change(column: ProfileColumn, what: str, before: float | list[str], now: float | list[str]) -> ValuesChange:
-    """A column of which something is out of range, as artifact.json has it."""
-    return {"header": column["header"], "field": column["field"], "what": what, "before": before, "now": now}
+def _value_change(column: ProfileColumn, what: str, before: float | list[str], now: float | list[str]) -> ValuesChange:
+    """Make the entry of artifact.json for a column of which something is out of range."""
+    return {
+        "header": column["header"],
+        "field": column["field"],
+        "what": what,
+        "before": before,
+        "now": now,
+    }
 
 
 def differs(columns: ColumnChanges | None) -> bool:
@@ -257,15 +271,15 @@ def differs(columns: ColumnChanges | None) -> bool:
     return columns is not None and any(columns.values())
 
 
-def rows_drift(before: ProfileDocument, now: ProfileDocument) -> RowsChange:
-    """Rows before and now, and whether that is out of range."""
+def compare_rows(before: ProfileDocument, now: ProfileDocument) -> RowsChange:
+    """Compare the numbers of rows, and say whether the new one is out of range."""
     old, new = before["rows"], now["rows"]
     is_out_of_range = max(old, new) >= FEW and (new > old * TIMES or new * TIMES < old)
     return {"before": old, "now": new, "out_of_range": is_out_of_range}
 
 
-def words(columns: ColumnChanges) -> str:
-    """The changes of columns in one line, for findings and messages."""
+def describe_changes(columns: ColumnChanges) -> str:
+    """Describe the changes of columns in one line, for findings and messages."""
     parts = []
     for kind in CHANGES:
         if changed := columns.get(kind):
@@ -278,8 +292,8 @@ def words(columns: ColumnChanges) -> str:
     return "; ".join(parts)
 
 
-def folded(header: str) -> str:
-    """A header without case and needless blanks."""
+def fold_header(header: str) -> str:
+    """Fold case and blanks of a header."""
     return " ".join(header.casefold().split())
 
 
@@ -299,28 +313,28 @@ def _pair_columns(before: ProfileDocument, now: ProfileDocument) -> _PairedColum
     """
     by_header: dict[str, list[ProfileColumn]] = {}
     for column in before["columns"]:
-        by_header.setdefault(folded(column["header"]), []).append(column)
+        by_header.setdefault(fold_header(column["header"]), []).append(column)
     earlier: dict[int, ProfileColumn] = {}  # by the index of the later column
     for same_field in (True, False):
         for index, column in enumerate(now["columns"]):
-            unpaired = by_header.get(folded(column["header"]), [])
+            unpaired = by_header.get(fold_header(column["header"]), [])
             match = next((old for old in unpaired if not same_field or old["field"] == column["field"]), None)
             if index not in earlier and match is not None:
                 earlier[index] = match
                 unpaired.remove(match)
     both = [(earlier[index], column) for index, column in enumerate(now["columns"]) if index in earlier]
     fresh = [column for index, column in enumerate(now["columns"]) if index not in earlier]
-    gone = _except(before["columns"], earlier.values())
-    renamed = _pairs_by_field(gone, fresh)
+    gone = _without(before["columns"], earlier.values())
+    renamed = _pair_by_field(gone, fresh)
     return _PairedColumns(
-        both, renamed, _except(gone, [old for old, _ in renamed]), _except(fresh, [new for _, new in renamed])
+        both, renamed, _without(gone, [old for old, _ in renamed]), _without(fresh, [new for _, new in renamed])
     )
 
 
-def _pairs_by_field(
+def _pair_by_field(
     gone: Sequence[ProfileColumn], fresh: Sequence[ProfileColumn]
 ) -> list[tuple[ProfileColumn, ProfileColumn]]:
-    """The gone and new columns that are the same field, from left to right."""
+    """Pair gone and new columns that are the same field, from left to right."""
     by_field: dict[str | None, list[ProfileColumn]] = {}
     for column in reversed(fresh):
         by_field.setdefault(column["field"], []).append(column)
@@ -329,14 +343,14 @@ def _pairs_by_field(
     ]
 
 
-def _except(columns: Iterable[ProfileColumn], others: Iterable[ProfileColumn]) -> list[ProfileColumn]:
-    """The columns that are none of the others; two that are equal are still two."""
+def _without(columns: Iterable[ProfileColumn], others: Iterable[ProfileColumn]) -> list[ProfileColumn]:
+    """Return the columns that are not among the others; two that are equal are still two."""
     identities = set(map(id, others))
     return [column for column in columns if id(column) not in identities]
 
 
-def _unmoved(places: Sequence[int]) -> set[int]:
-    """The indexes of a longest ascending run of places: the columns that have not moved past the others."""
+def _find_unmoved(places: Sequence[int]) -> set[int]:
+    """Return the indexes of a longest ascending run of places: the columns that have not moved past the others."""
     ends: list[int] = []  # the smallest place that a run of each length ends with
     index_of_end: list[int] = []
     before: list[int] = []  # for each index the one before it in its run

@@ -38,12 +38,12 @@ class LearntEntries(NamedTuple):
     shapes: Sequence[tuple[Entry, str, str]] = ()  # each with its memory and the version of that
 
     def readings_of(self, sender: str | None) -> tuple[tuple[str, str], ...]:
-        """Header and reading: how a sender writes dates and numbers."""
+        """Return header and reading of each column of which it is known how a sender writes dates and numbers."""
         of_sender = (entry for entry in self.readings if entry["sender"] == sender) if sender is not None else ()
         return tuple((entry["header"], entry["reading"]) for entry in of_sender)
 
     def spellings(self, field: str, allowed: Iterable[Any]) -> dict[str, Any]:
-        """Folded text -> the allowed value that it means: what a person said last, else what was said most often.
+        """Map folded texts to the allowed value that they mean: what a person said last, else what was said most often.
 
         Where two values were said equally often, the text means neither. An allowed value means itself.
         """
@@ -73,63 +73,66 @@ class LearntEntries(NamedTuple):
 def read_memories(
     paths: Sequence[tuple[Path, str]], versions: Sequence[str] = (), indexed: Path | None = None
 ) -> LearntEntries:
-    """All memories; each path comes with the name that a message calls it by, and with its version if it has one.
+    """Read all memories; each path comes with the name that a message calls it by. Raises EngineStop for one that is
+    not valid.
 
-    `indexed`: a file of our own with the headers of all of them, which those files then lack.
+    `versions`: of the memories, as far as they have one. `indexed`: a file of our own with the headers of all of them,
+    which those files then lack.
     """
     headers: list[Entry] = []
     values: list[Entry] = []
     readings: list[Entry] = []
     shapes: list[tuple[Entry, str, str]] = []
     for index, (path, name) in enumerate(paths):
-        body = _body(path, name)
-        headers.extend(_checked(body, "headers", _is_header, name))
-        values.extend(_checked(body, "values", _is_spelling, name))
-        readings.extend(_checked(body, "readings", _is_reading, name))
+        body = _load_memory(path, name)
+        headers.extend(_check_entries(body, "headers", _is_header, name))
+        values.extend(_check_entries(body, "values", _is_spelling, name))
+        readings.extend(_check_entries(body, "readings", _is_reading, name))
         version = versions[index] if index < len(versions) else ""
-        shapes.extend((entry, name, version) for entry in _checked(body, "shapes", _is_shape, name))
-    confirmed = ConfirmedHeaders(headers) if indexed is None else IndexedHeaders(_mapped(indexed))
+        shapes.extend((entry, name, version) for entry in _check_entries(body, "shapes", _is_shape, name))
+    confirmed = ConfirmedHeaders(headers) if indexed is None else IndexedHeaders(_map_file(indexed))
     return LearntEntries(confirmed, values, readings, shapes)
 
 
-def _mapped(path: Path) -> mmap:
-    """A file of which only those pages are read that something is looked up in."""
+def _map_file(path: Path) -> mmap:
+    """Map a file into memory: only those pages are read that something is looked up in."""
     with path.open("rb") as file:
         return mmap(file.fileno(), 0, access=ACCESS_READ)
 
 
-def _body(path: Path, name: str) -> dict[str, Any]:
-    """The content of a memory; raises EngineStop for anything else."""
+def _load_memory(path: Path, name: str) -> dict[str, Any]:
+    """Read the JSON of a memory; raises EngineStop if it is not one."""
     try:
         with path.open("rb") as file:
             body = file.read(MAX_BYTES + 1)
         if len(body) > MAX_BYTES:
-            raise _refusal(name, f"it has more than {MAX_BYTES} bytes")
+            raise _refuse(name, f"it has more than {MAX_BYTES} bytes")
         raw = json.loads(body)
     except OSError as error:
-        raise _refusal(name, f"it cannot be read: {error.strerror}") from None
+        raise _refuse(name, f"it cannot be read: {error.strerror}") from None
     except RecursionError:
-        raise _refusal(name, "it is nested too deep") from None
+        raise _refuse(name, "it is nested too deep") from None
     except ValueError:
-        raise _refusal(name, "it is not JSON") from None
+        raise _refuse(name, "it is not JSON") from None
     if not isinstance(raw, dict) or raw.get("memory") != 1:
-        raise _refusal(name, "it is no memory of version 1")
+        raise _refuse(name, "it is no memory of version 1")
     return raw
 
 
-def _checked(body: Mapping[str, Any], kind: str, is_valid: Callable[[Any], bool], name: str) -> list[Entry]:
-    """The entries of one kind; raises EngineStop if one is not valid."""
+def _check_entries(body: Mapping[str, Any], kind: str, is_valid: Callable[[Any], bool], name: str) -> list[Entry]:
+    """Return the entries of one kind; raises EngineStop if one is not valid."""
     entries = body.get(kind) or []
     if not isinstance(entries, list) or len(entries) > MAX_ENTRIES:
-        raise _refusal(name, f"its {kind} are no list of at most {MAX_ENTRIES}")
+        raise _refuse(name, f"its {kind} are no list of at most {MAX_ENTRIES}")
     if not all(map(is_valid, entries)):
         index = next(number for number, entry in enumerate(entries) if not is_valid(entry))
-        raise _refusal(name, f"entry {index} of its {kind} is not one")
+        raise _refuse(name, f"entry {index} of its {kind} is not one")
     return entries
 
 
 def _is_header(entry: Any) -> bool:
-    """Asked for every header of a large memory: each part is checked in place, without a call."""
+    """Whether an entry says which field a header is. Called for every header of a large memory: each part is checked in
+    place."""
     if type(entry) is not dict:
         return False
     header, field, count = entry.get("header"), entry.get("field"), entry.get("count", 1)
@@ -198,8 +201,8 @@ def _is_counted(entry: Entry) -> bool:
     return type(count) is int and 0 < count <= _MOST and isinstance(entry.get("said_at", ""), (str, type(None)))
 
 
-def _refusal(name: str, why: str) -> EngineStop:
-    """The end of a job with a memory that is not valid."""
+def _refuse(name: str, why: str) -> EngineStop:
+    """Make the end of a job with a memory that is not valid."""
     return EngineStop(
         EndCode.CONFIG_REFUSED,
         f"the memory {name} was refused: {why}",

@@ -34,7 +34,7 @@ NOTHING: Final = Likely({}, {})
 
 
 def _best_and_next(values: Mapping[str, float]) -> tuple[str, float, float]:
-    """The key of the greatest value, that value, and the next one."""
+    """Return the key of the greatest value, that value, and the next one."""
     if not values:
         return "", 0.0, 0.0
     best = max(values, key=values.__getitem__)
@@ -49,7 +49,8 @@ class Recall:
         headers: ConfirmedHeaders | Sequence[Entry] = (),
         spellings: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
-        """`spellings`: field -> folded text -> the allowed value that it means."""
+        """Know the confirmed headers of all memories; `spellings`: field -> folded text -> the allowed value that it
+        means."""
         self._headers = headers if isinstance(headers, ConfirmedHeaders) else ConfirmedHeaders(headers)
         self._spellings = spellings or {}
 
@@ -57,26 +58,27 @@ class Recall:
         return len(self._headers)
 
     def spelled(self, field: str) -> Mapping[str, Any]:
-        """Folded texts that were confirmed to mean an allowed value of a field."""
+        """Return the folded texts that were confirmed to mean an allowed value of a field, with that value."""
         return self._spellings.get(field, _NO_SPELLINGS)
 
     def exact(self, header: str) -> Confirmed | None:
-        """What was confirmed about this very header, however it is spelled; None if nothing was."""
+        """Return what was confirmed about this very header, however it is spelled; None if nothing was."""
         number = self._headers.number(joined(header) or header.casefold())
         return None if number is None else self._headers.confirmed(number)
 
-    def likely(self, headers: Sequence[str]) -> list[Likely]:
-        """What the memory says about each header, apart from what it says about that very header."""
+    def find_likely(self, headers: Sequence[str]) -> list[Likely]:
+        """Return what the memory says about each header, apart from what it says about that very header."""
         if not len(self):
             return [NOTHING] * len(headers)
         lookup = _Lookup(self._headers, headers)
-        return [lookup.likely(header) for header in headers]
+        return [lookup.find_likely(header) for header in headers]
 
 
 class _Lookup:
     """The confirmed headers that share a run of letters or a word with one of those that are asked for."""
 
     def __init__(self, confirmed: ConfirmedHeaders, headers: Sequence[str]) -> None:
+        """Look up the runs of letters and words of all these headers at once."""
         self._confirmed, self._kinds = confirmed, confirmed.kinds
         self._labels = [_weighed_labels(confirmed_header) for confirmed_header in confirmed.by_kind]
         self._lifts_of: dict[str, tuple[float, dict[str, float]]] = {}
@@ -88,22 +90,22 @@ class _Lookup:
         whole = sum(prior.values())
         self._prior = {field: count / whole for field, count in prior.items()}
         self._strong_prior = {field: _STRENGTH * share for field, share in self._prior.items()}
-        runs = {run for header in headers for run in _runs(joined(header))}
-        words = {word for header in headers for word in _words(header)}
+        runs = {run for header in headers for run in _runs_of_letters(joined(header))}
+        words = {word for header in headers for word in _words_of(header)}
         self._owners = confirmed.owners(runs, words)
 
-    def likely(self, header: str) -> Likely:
-        """What other headers say about one, made once."""
+    def find_likely(self, header: str) -> Likely:
+        """Return what other headers say about one; worked out once for each header."""
         if header not in self._found:
             key = joined(header)
-            self._found[header] = self._weigh(key, _runs(key), _words(header))
+            self._found[header] = self._weigh(key, _runs_of_letters(key), _words_of(header))
         return self._found[header]
 
     def _weigh(self, key: str, runs: Sequence[str], words: Sequence[str]) -> Likely:
         """Weigh what runs of letters and words say about a header, and find the headers most like it."""
         known_runs = [(run, owners) for run in runs if (owners := self._owners[run]).numbers]
-        pieces = [(1.0, *self._lifts(run, owners)) for run, owners in known_runs]
-        pieces += [(2.0, *self._lifts(word, owners)) for word in words if (owners := self._owners[word]).numbers]
+        pieces = [(1.0, *self._weigh_piece(run, owners)) for run, owners in known_runs]
+        pieces += [(2.0, *self._weigh_piece(word, owners)) for word in words if (owners := self._owners[word]).numbers]
         run_count = max(1, len(runs))
         scale = run_count**0.5
         sums = dict.fromkeys(self._prior, sum([strength * base for strength, base, _ in pieces]))
@@ -111,7 +113,7 @@ class _Lookup:
             for field, lift in lifts.items():
                 sums[field] += strength * lift
         chances = {field: total / scale for field, total in sums.items()}
-        nearest = self._nearest(key, [owners.numbers for _, owners in known_runs], run_count)
+        nearest = self._find_nearest(key, [owners.numbers for _, owners in known_runs], run_count)
         return Likely(
             chances,
             nearest,
@@ -119,10 +121,10 @@ class _Lookup:
             _best_and_next({label: alike for label, (alike, _) in nearest.items()}),
         )
 
-    def _nearest(
+    def _find_nearest(
         self, key: str, headers_by_run: Sequence[Sequence[int]], run_count: int
     ) -> dict[str, tuple[float, str]]:
-        """For each field how alike its most similar other header is, and that header."""
+        """For each field, find its other header that is most like this one, and how alike they are."""
         nearest: dict[str, tuple[float, str]] = {}
         itself = self._confirmed.number(key)
         for number, shared in _headers_in_most(headers_by_run, len(self._kinds)):
@@ -136,8 +138,9 @@ class _Lookup:
                         nearest[field] = (alike, self._confirmed.text(number))
         return nearest
 
-    def _lifts(self, piece: str, owners: Owners) -> tuple[float, dict[str, float]]:
-        """What a piece says about every label, and what it says more about those that it was seen with."""
+    def _weigh_piece(self, piece: str, owners: Owners) -> tuple[float, dict[str, float]]:
+        """Weigh a run of letters or a word: what it says about every label, and what it adds for those that it was seen
+        with."""
         cached = self._lifts_of.get(piece)
         if cached is not None:
             return cached
@@ -156,13 +159,13 @@ class _Lookup:
 
 
 def _weighed_labels(confirmed: Confirmed) -> list[tuple[str, float]]:
-    """The labels of a kind of headers, and what each header counts for them."""
+    """Return the labels of a kind of headers, and how much each header counts for them."""
     weight = 1.0 + log(sum(confirmed.counts.values()))
     return [(field, confirmed.share(field) * weight) for field in confirmed.labels()]
 
 
 def _headers_in_most(owners: Sequence[Sequence[int]], size: int) -> list[tuple[int, int]]:
-    """The _CLOSE headers that are in most of the lists, and in how many; of equal ones the first."""
+    """Return the _CLOSE headers that are in most of the lists, and in how many; of equal ones the first."""
     if len(owners) > _MOST_IN_BYTES:
         counts = Counter(chain.from_iterable(owners))
         return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_CLOSE]
@@ -179,13 +182,13 @@ def _headers_in_most(owners: Sequence[Sequence[int]], size: int) -> list[tuple[i
 
 
 @lru_cache(maxsize=8192)
-def _runs(key: str) -> tuple[str, ...]:
-    """Different runs of three letters of a header, with a sign for where it starts and ends."""
+def _runs_of_letters(key: str) -> tuple[str, ...]:
+    """Split a header into its different runs of three letters, with a sign for where it starts and ends."""
     marked = f"{END}{key}{END}"
     return tuple(dict.fromkeys(map("".join, zip(marked, marked[1:], marked[2:], strict=False))))
 
 
 @lru_cache(maxsize=8192)
-def _words(header: str) -> tuple[str, ...]:
-    """Different words of a header, each with a blank before it."""
+def _words_of(header: str) -> tuple[str, ...]:
+    """Split a header into its different words, each with a blank before it."""
     return tuple(dict.fromkeys(f" {word}" for word in normalized(header).split()))

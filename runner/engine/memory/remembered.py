@@ -42,7 +42,7 @@ class SenderShapes:
     """The shapes of all memories, seen from one sender."""
 
     def __init__(self, entries: Iterable[ShapeIn], sender: str | None) -> None:
-        """`entries`: of all memories, checked, the most specific last. Only this sender's own are read in full."""
+        """Sort the shapes of all memories, the most specific last; only those of this sender are read in full."""
         self._sender = sender
         self._texts: dict[tuple[int, str], RememberedShape | ShapeIn] = {}  # header rows and their texts -> whose
         self._sheets: dict[str, list[RememberedShape]] = {}  # shapes of this sender that have no header
@@ -51,7 +51,7 @@ class SenderShapes:
         for source in entries:
             entry = source[0]
             if entry["sender"] == sender:
-                own_shapes.append(_shape(source))
+                own_shapes.append(_parse_shape(source))
             elif (rows := len(entry.get("header_rows", ()))) and _SEPARATOR in (
                 key := header_key(entry.get("headers", ()))
             ):
@@ -74,38 +74,38 @@ class SenderShapes:
         return bool(self._texts or self._sheets)
 
     def left_out(self, sheet: str) -> RememberedShape | None:
-        """The shape that leaves a sheet out; None if it is not left out."""
+        """Return the shape that leaves a sheet out; None if it is not left out."""
         shapes = [shape for shape in self._sheets.get(sheet.casefold(), ()) if not shape.headers]
         return shapes[-1] if shapes and shapes[-1].left_out else None
 
     def cut(self, sheet: str) -> RememberedShape | None:
-        """The shape that says how a sheet is cut into tables where that is in doubt; None if none does."""
+        """Return the shape that says how a sheet is cut into tables where that is in doubt; None if none does."""
         shapes = [s for s in self._sheets.get(sheet.casefold(), ()) if not s.headers]
         return shapes[-1] if shapes and shapes[-1].cut else None
 
     def read(self, sheet: str, file: str, rows: Sequence[Row], hints: Hints, detect: Detect) -> list[Table]:
-        """The tables of a sheet, found with what is remembered about it. `file`: the letters of its file's name."""
-        matches = list(self._matches(rows, hints.layout.merged))
+        """Find the tables of a sheet with what is remembered about it. `file`: the letters of its file's name."""
+        matches = list(self._match_headers(rows, hints.layout.merged))
         if not matches:
-            return self._without_header(sheet, file, hints, detect)
+            return self._read_without_header(sheet, file, hints, detect)
         own_matches = [match for match in matches if match.whole and self._is_own(match.shape)]
         named = next(
             (match for match in own_matches if match.shape.named and match.shape.sheet.casefold() == sheet.casefold()),
             None,
         )
         if named is not None:
-            return [self._with_shape(table) for table in detect(replace(hints, fixed=named.rows))]
+            return [self._attach_confirmed_shape(table) for table in detect(replace(hints, fixed=named.rows))]
         tables = detect(hints)
         missing = [match for match in matches if not any(self._is_found(match, table) for table in tables)]
         if missing:
-            tables = detect(replace(hints, scores={**hints.scores, **self._points(rows, missing)}))
+            tables = detect(replace(hints, scores={**hints.scores, **self._score_rows(rows, missing)}))
         if (
             missing
             and own_matches
             and not any(match.rows == table.header_rows for match in own_matches for table in tables)
         ):
             tables = detect(replace(hints, fixed=own_matches[0].rows))
-        return [self._with_shape(table) for table in tables]
+        return [self._attach_confirmed_shape(table) for table in tables]
 
     def _is_found(self, match: HeaderMatch, table: Table) -> bool:
         """Whether a table has the header without a doubt; another sender's may have rows above it."""
@@ -119,25 +119,26 @@ class SenderShapes:
         """Whether a shape is this sender's."""
         return shape.sender == self._sender
 
-    def _with_shape(self, table: Table) -> Table:
-        """The table with the shape that was confirmed for its header; as it is if none was."""
+    def _attach_confirmed_shape(self, table: Table) -> Table:
+        """Attach the shape that was confirmed for a table's header; returns the table as it is if none was."""
         key = table_key(table)
-        shape = self._with_header(len(table.header_rows), key)
-        return table if shape is None else _with(table, shape, f"its header was confirmed{_by(shape)}")
+        shape = self._shape_of_header(len(table.header_rows), key)
+        return table if shape is None else _attach_shape(table, shape, f"its header was confirmed{_by_whom(shape)}")
 
-    def _with_header(self, rows: int, key: str) -> RememberedShape | None:
-        """The shape that was confirmed for so many header rows and these headers; None if none was.
+    def _shape_of_header(self, rows: int, key: str) -> RememberedShape | None:
+        """Return the shape that was confirmed for so many header rows and these headers; None if none was.
 
         One of another sender is made of its entry when it is first asked for.
         """
         remembered = self._texts.get((rows, key)) if rows and key else None
         if remembered is None or isinstance(remembered, RememberedShape):
             return remembered
-        shape = self._texts[rows, key] = _shape(remembered)
+        shape = self._texts[rows, key] = _parse_shape(remembered)
         return shape
 
-    def _without_header(self, sheet: str, file: str, hints: Hints, detect: Detect) -> list[Table]:
-        """A table without a header row where one was confirmed to have none, unless a header is plainly there."""
+    def _read_without_header(self, sheet: str, file: str, hints: Hints, detect: Detect) -> list[Table]:
+        """Find the tables, without a header row where one table was confirmed to have none and no header is plainly
+        there."""
         tables = detect(hints)
         for shape in self._sheets.get(sheet.casefold(), ()):
             if not shape.headers or shape.file != file:
@@ -150,23 +151,25 @@ class SenderShapes:
                 continue
             headless = detect(replace(hints, fixed=()))
             if len(headless) == 1 and len(headless[0].columns) == len(shape.headers):
-                return [_with(headless[0], shape, f"it was confirmed to have no header row{_by(shape)}")]
+                return [_attach_shape(headless[0], shape, f"it was confirmed to have no header row{_by_whom(shape)}")]
         return tables
 
-    def _matches(self, rows: Sequence[Row], merged: Sequence[Area]) -> Iterator[HeaderMatch]:
-        """The first rows that are each of the confirmed headers."""
+    def _match_headers(self, rows: Sequence[Row], merged: Sequence[Area]) -> Iterator[HeaderMatch]:
+        """Yield the first rows that are each of the confirmed headers."""
         shapes_seen: set[int] = set()
         for index, row in enumerate(rows[:MOST_COMPARED] if self._texts else ()):
             for first in row.filled:
                 if (first and first - 1 in row.filled) or cell_text(row.values[first]).casefold() not in self._starts:
                     continue
-                for match in self._at(rows, index, first, merged):
+                for match in self._match_ending_at(rows, index, first, merged):
                     if id(match.shape) not in shapes_seen:
                         shapes_seen.add(id(match.shape))
                         yield match
 
-    def _at(self, rows: Sequence[Row], index: int, first: int, merged: Sequence[Area]) -> Iterator[HeaderMatch]:
-        """Confirmed headers whose last row is this one and starts in this column."""
+    def _match_ending_at(
+        self, rows: Sequence[Row], index: int, first: int, merged: Sequence[Area]
+    ) -> Iterator[HeaderMatch]:
+        """Yield the confirmed headers whose last row is the one at `index` and starts in the column `first`."""
         row = rows[index]
         if first == row.filled[0]:
             for size in (*self._stacked, 1):
@@ -177,7 +180,7 @@ class SenderShapes:
                 )
                 names = [] if len(head) < size else columns(head, left, right, merged)
                 key = header_key("" if column.generated else column.name for column in names)
-                if (shape := self._with_header(size, key)) is not None:
+                if (shape := self._shape_of_header(size, key)) is not None:
                     yield HeaderMatch(tuple(header_row.number for header_row in head), shape, whole=True)
                     return
         last = first
@@ -185,12 +188,14 @@ class SenderShapes:
             last += 1
         if last == first:
             return
-        shape = self._with_header(1, header_key(cell_text(value)[:MAX_NAME] for value in row.values[first : last + 1]))
+        shape = self._shape_of_header(
+            1, header_key(cell_text(value)[:MAX_NAME] for value in row.values[first : last + 1])
+        )
         if shape is not None:
             yield HeaderMatch((row.number,), shape, whole=False)
 
-    def _points(self, rows: Sequence[Row], matches: Sequence[HeaderMatch]) -> dict[int, Mapping[str, float]]:
-        """The scores that make these matches header rows, by row number; their rows are no longer plain."""
+    def _score_rows(self, rows: Sequence[Row], matches: Sequence[HeaderMatch]) -> dict[int, Mapping[str, float]]:
+        """Return scores that make these matches header rows, by row number; marks their rows as not plain."""
         numbers = [row.number for row in rows]
         points: dict[int, Mapping[str, float]] = {}
         for match in matches:
@@ -206,8 +211,8 @@ class SenderShapes:
         return points
 
 
-def _shape(source: ShapeIn) -> RememberedShape:
-    """A remembered shape from its entry in a memory."""
+def _parse_shape(source: ShapeIn) -> RememberedShape:
+    """Make a remembered shape of its entry in a memory."""
     entry, memory, version = source
     confirmed_at = instant(entry.get("said_at"))
     return RememberedShape(
@@ -229,20 +234,21 @@ def _shape(source: ShapeIn) -> RememberedShape:
 
 
 def table_key(table: Table) -> str:
-    """The headers of a table as they are compared."""
+    """Return the headers of a table in the form in which they are compared."""
     return header_key("" if column.generated else column.name for column in table.columns)
 
 
 def header_key(texts: Iterable[str]) -> str:
-    """The texts of a header as they are compared: without case, and without blanks at both ends."""
+    """Return the texts of a header in the form in which they are compared: without case, and without blanks at both
+    ends."""
     return _SEPARATOR.join(texts).strip(_SEPARATOR).casefold()
 
 
-def _by(shape: RememberedShape) -> str:
-    """Who confirmed a shape, for a message."""
+def _by_whom(shape: RememberedShape) -> str:
+    """Say who confirmed a shape, for a message; empty if that is not known."""
     return f" by {shape.by}" if shape.by else ""
 
 
-def _with(table: Table, shape: RememberedShape, why: str) -> Table:
-    """A table with a shape, and why it has it."""
+def _attach_shape(table: Table, shape: RememberedShape, why: str) -> Table:
+    """Copy a table with a shape, and why it has it."""
     return replace(table, shape=shape, why=(*table.why, why))

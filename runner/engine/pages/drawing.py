@@ -67,12 +67,13 @@ _CELL = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")
 
 
 def without_hidden(text: str) -> str:
-    """Text without marks that nobody sees, such as those that turn its direction and so show another text."""
+    """Replace marks that nobody sees, such as those that turn a text's direction and so show another text."""
     return text if text.isprintable() else _HIDDEN.sub("\ufffd", text)
 
 
 def escape(text: str) -> str:
-    """Text for a page; the standard library's own function loads a table of two thousand entities."""
+    """Escape a text for a page, and cut it; the standard library's own function loads a table of two thousand
+    entities."""
     if len(text) > _LONGEST:
         text = text[: _LONGEST - 1] + "…"
     text = without_hidden(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -80,7 +81,8 @@ def escape(text: str) -> str:
 
 
 def bounded(lines: Iterable[str], words: Catalogue) -> tuple[str, str]:
-    """As many of the lines as a section has room for, joined, and a note as markup; empty if all have room."""
+    """Join as many of the lines as a section has room for; return them, and a note as markup that is empty if all have
+    room."""
     shown: list[str] = []
     room = MAX_SECTION
     for line in lines:
@@ -92,12 +94,12 @@ def bounded(lines: Iterable[str], words: Catalogue) -> tuple[str, str]:
 
 
 def share(column: Mapping[str, Any]) -> float:
-    """How likely a column or a runner-up is right, 0 to 1. Artifacts of earlier versions have a score."""
+    """Return how likely a column or a runner-up is right, 0 to 1. Artifacts of earlier versions have a score."""
     return min(1.0, max(0.0, float(column.get("probability", column.get("score")) or 0.0)))
 
 
 def bar(value: float) -> str:
-    """A probability as a bar with its number."""
+    """Draw a probability as a bar with its number, as markup."""
     kind = _bar_kind(value)
     return (
         f'<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect width="100" '
@@ -106,7 +108,7 @@ def bar(value: float) -> str:
 
 
 def _bar_kind(value: float) -> str:
-    """The class of a bar, which is its colour."""
+    """Return the class of a bar, which is its colour."""
     if value >= 0.85:
         return "high"
     return "middle" if value >= 0.5 else "low"
@@ -128,24 +130,24 @@ class _Area(NamedTuple):
     bottom: int
 
 
-def _number(letters: str) -> int:
-    """The number of a column by its letters; A is 1."""
+def _column_number(letters: str) -> int:
+    """Return the number of a column by its letters; A is 1."""
     number = 0
     for letter in letters:
         number = number * 26 + ord(letter) - 64
     return number
 
 
-def _place(cell: str) -> tuple[int, int]:
-    """Row and column of a cell's address; zeros for none."""
+def _row_and_column(cell: str) -> tuple[int, int]:
+    """Return row and column of a cell's address; zeros if it is not one."""
     address = _CELL.fullmatch(cell)
-    return (0, 0) if address is None else (int(address[2]), _number(address[1]))
+    return (0, 0) if address is None else (int(address[2]), _column_number(address[1]))
 
 
-def _area(text: str) -> _Area:
-    """The area that a range names."""
+def _parse_area(text: str) -> _Area:
+    """Return the area that a range such as B2:D9 names."""
     start, _, end = text.partition(":")
-    (top, left), (bottom, right) = _place(start), _place(end or start)
+    (top, left), (bottom, right) = _row_and_column(start), _row_and_column(end or start)
     return _Area(left, right, top, bottom)
 
 
@@ -153,22 +155,25 @@ class _SheetGrid:
     """Draws one sheet: its columns across, its runs of rows down."""
 
     def __init__(self, artifact: Mapping[str, Any], sheet: Mapping[str, Any], link: str, words: Catalogue) -> None:
-        """`link`: where the count of a column's findings leads; empty: nowhere."""
+        """Sort the parts of one sheet for drawing. `link`: where the count of a column's findings leads; empty:
+        nowhere."""
         self._sheet = sheet
         self._words = words
         self._link = link
         self._tables = {table["ref"]: table for table in sheet["tables"]}  # by short name
-        self._areas = {ref: _area(table["range"]) for ref, table in self._tables.items()}
-        self._beside = [_area(part["range"]) for part in sheet["beside"]]
+        self._areas = {ref: _parse_area(table["range"]) for ref, table in self._tables.items()}
+        self._beside = [_parse_area(part["range"]) for part in sheet["beside"]]
         ids = {table["id"] for table in sheet["tables"]}
         # What each column became, by the id of its table and its number.
         self._columns = {
-            (mapped["table"], _number(mapped["column"])): mapped
+            (mapped["table"], _column_number(mapped["column"])): mapped
             for mapped in artifact["mapping"]
             if mapped["table"] in ids
         }
         self._dropped = {
-            (ref, _number(part["column"])) for ref, table in self._tables.items() for part in table["left_out_columns"]
+            (ref, _column_number(part["column"]))
+            for ref, table in self._tables.items()
+            for part in table["left_out_columns"]
         }
         self._runs: dict[str | None, list[Mapping[str, Any]]] = {}  # of each table, and under None of no table
         for run in sheet["rows"]:
@@ -179,68 +184,72 @@ class _SheetGrid:
         self._findings = self._findings_by_column(artifact["validation"]["findings"])
 
     def _findings_by_column(self, findings: Sequence[Mapping[str, Any]]) -> dict[int, list[tuple[int, str]]]:
-        """Row and severity of each finding about a cell of this sheet, by the number of its column."""
+        """Return row and severity of each finding about a cell of this sheet, by the number of its column."""
         by_column: dict[int, list[tuple[int, str]]] = {}
         for finding in findings:
             is_of_input = finding.get("input") in (None, self._sheet["input"])
             if finding.get("cell") and finding.get("sheet") == self._sheet["name"] and is_of_input:
-                row, column = _place(finding["cell"])
+                row, column = _row_and_column(finding["cell"])
                 by_column.setdefault(column, []).append((row, finding["severity"]))
         return by_column
 
     def draw(self) -> str:
-        """The grid as HTML; of a sheet without cells a sentence."""
+        """Draw the grid as HTML; of a sheet without cells a sentence."""
         width = max([area.right for area in (*self._areas.values(), *self._beside)], default=0)
-        top, bottom, hidden = self._bands()
+        top, bottom, hidden = self._split_in_bands()
         words = self._words
         if not width or not top:
-            return f"<p>{_named(self._sheet, words)}: {escape(words('page.unread'))}</p>"
+            return f"<p>{_caption_text(self._sheet, words)}: {escape(words('page.unread'))}</p>"
         shown_columns = min(width, _COLUMNS)
         head = "".join(f'<th scope="col">{a1.letters(number)}</th>' for number in range(1, shown_columns + 1))
         beyond = escape(words("page.columns.beyond", count=width - shown_columns))
         more = f'<th scope="col">{beyond}</th>' if width > shown_columns else ""
-        rows = [self._band(band, shown_columns, width > shown_columns) for band in top]
+        rows = [self._draw_band(band, shown_columns, width > shown_columns) for band in top]
         if hidden:
             runs = escape(words("page.runs.more", count=hidden))
             rows.append(f'<tr><td class="what" colspan="{shown_columns + 1}">{runs}</td></tr>')
-        rows += [self._band(band, shown_columns, width > shown_columns) for band in bottom]
+        rows += [self._draw_band(band, shown_columns, width > shown_columns) for band in bottom]
         body, note = bounded(rows, words)
         name = escape(words("page.sheet", name=self._sheet["name"]))
         return (
             f'<div class="scroll" tabindex="0" role="region" aria-label="{name}"><table class="grid">'
-            f'<caption>{_named(self._sheet, words)}</caption><thead><tr><th scope="col">{words("page.head.row")}</th>'
-            f'{head}{more}<th scope="col" class="what">{words("page.head.kind")}</th></tr></thead>'
+            f"<caption>{_caption_text(self._sheet, words)}</caption>"
+            f'<thead><tr><th scope="col">{words("page.head.row")}</th>{head}{more}'
+            f'<th scope="col" class="what">{words("page.head.kind")}</th></tr></thead>'
             f"<tbody>{body}</tbody></table></div>{note}"
         )
 
-    def _bands(self) -> tuple[list[_Band], list[_Band], int]:
-        """Bands of rows in which every column is of one kind: the first, the last, and how many runs are not shown."""
+    def _split_in_bands(self) -> tuple[list[_Band], list[_Band], int]:
+        """Split the sheet into bands of rows in which every column is of one kind.
+
+        Returns the first bands, the last ones, and how many runs of rows between them are not shown.
+        """
         runs = self._sheet["rows"]
         if len(runs) <= _BANDS:
-            return self._between(runs), [], 0
-        first = self._between(nsmallest(_BANDS - _LAST, runs, key=lambda run: run["from"]))
-        last = self._between(nlargest(_LAST, runs, key=lambda run: run["to"]))
+            return self._bands_between(runs), [], 0
+        first = self._bands_between(nsmallest(_BANDS - _LAST, runs, key=lambda run: run["from"]))
+        last = self._bands_between(nlargest(_LAST, runs, key=lambda run: run["to"]))
         return first, [band for band in last if band.first > first[-1].last], len(runs) - _BANDS
 
-    def _between(self, runs: Sequence[Mapping[str, Any]]) -> list[_Band]:
-        """The bands between the edges of these runs and of header rows."""
+    def _bands_between(self, runs: Sequence[Mapping[str, Any]]) -> list[_Band]:
+        """Return the bands between the edges of these runs and of header rows."""
         edges = {int(run["from"]) for run in runs} | {int(run["to"]) + 1 for run in runs}
         low, high = min(edges, default=0), max(edges, default=0)
         heads = (head for table in self._sheet["tables"] for head in table["header_rows"][:20] if low <= head < high)
         edges |= {row for head in heads for row in (head, head + 1)}
         bands = [_Band(first, after - 1) for first, after in pairwise(sorted(edges))]
-        return [band for band in bands if any(self._run(ref, band.first) for ref in self._runs)]
+        return [band for band in bands if any(self._run_at(ref, band.first) for ref in self._runs)]
 
-    def _run(self, ref: str | None, row: int) -> Mapping[str, Any] | None:
-        """The run of a table (None: of no table) that a row is in; None if it is in none of these."""
+    def _run_at(self, ref: str | None, row: int) -> Mapping[str, Any] | None:
+        """Return the run of a table (None: of no table) that a row is in; None if it is in none of these."""
         index = bisect_right(self._starts[ref], row) - 1
         run = self._runs[ref][index] if index >= 0 else None
         return run if run is not None and run["from"] <= row <= run["to"] else None
 
-    def _band(self, band: _Band, shown: int, cut: bool) -> str:  # noqa: FBT001 - private
-        """A band as a row of the grid. `cut`: there are more columns than are shown."""
-        runs = {ref: run for ref in self._runs if (run := self._run(ref, band.first)) is not None}
-        cells = "".join(self._cell(band, column, runs) for column in range(1, shown + 1))
+    def _draw_band(self, band: _Band, shown: int, cut: bool) -> str:  # noqa: FBT001 - private
+        """Draw a band as a row of the grid. `cut`: there are more columns than are shown."""
+        runs = {ref: run for ref in self._runs if (run := self._run_at(ref, band.first)) is not None}
+        cells = "".join(self._draw_cell(band, column, runs) for column in range(1, shown + 1))
         words = self._words
         label = "-".join(words.number(row) for row in dict.fromkeys((band.first, band.last)))
         kinds = dict.fromkeys(str(run["as"]) for run in runs.values())
@@ -252,12 +261,12 @@ class _SheetGrid:
             f'<td class="what">{escape(" · ".join(parts))}</td></tr>'
         )
 
-    def _cell(self, band: _Band, column: int, runs: Mapping[str | None, Mapping[str, Any]]) -> str:
-        """A cell of the grid: of a table, beside one, or outside of all. `runs`: those of the band, by table."""
+    def _draw_cell(self, band: _Band, column: int, runs: Mapping[str | None, Mapping[str, Any]]) -> str:
+        """Draw a cell of the grid: of a table, beside one, or outside of all. `runs`: those of the band, by table."""
         for ref, run in runs.items():
             area = self._areas.get(ref) if ref is not None else None
             if area is not None and area.left <= column <= area.right and ref is not None:
-                return self._table_cell(band, column, ref, str(run["as"]))
+                return self._draw_table_cell(band, column, ref, str(run["as"]))
         if any(
             area.left <= column <= area.right and area.top <= band.last and band.first <= area.bottom
             for area in self._beside
@@ -267,34 +276,37 @@ class _SheetGrid:
             return f'<td class="k-{escape(str(runs[None]["as"]))}"></td>'
         return "<td></td>"
 
-    def _table_cell(self, band: _Band, column: int, ref: str, kind: str) -> str:
-        """A cell of a table: its header and field, or the counts of its findings; `kind`: of the rows of the band."""
+    def _draw_table_cell(self, band: _Band, column: int, ref: str, kind: str) -> str:
+        """Draw a cell of a table: its header and field, or the counts of its findings; `kind`: of the rows of the
+        band."""
         table = self._tables[ref]
         mapped = self._columns.get((table["id"], column))
         content, css_kind = "", kind
         heads = table["header_rows"]
         if kind == "header" and heads and band.first == heads[-1] and mapped is not None:
-            content = escape(_cut(mapped["header"] or ""))
+            content = escape(_cut_header(mapped["header"] or ""))
             if mapped["target"]:
-                content += f'<span class="became">{escape(_cut(mapped["target"]))}</span>'
+                content += f'<span class="became">{escape(_cut_header(mapped["target"]))}</span>'
         elif kind != "header" and (ref, column) in self._dropped:
             css_kind = "dropped"
         if kind == "data":
-            content = self._counts(band, column)
+            content = self._draw_counts(band, column)
         return f'<td class="k-{escape(css_kind)}">{content}</td>'
 
-    def _counts(self, band: _Band, column: int) -> str:
-        """How many errors and warnings a column has in a band, as markup; empty if it has none."""
+    def _draw_counts(self, band: _Band, column: int) -> str:
+        """Draw how many errors and warnings a column has in a band; empty if it has none."""
         counts: dict[str, int] = {}
         for row, severity in self._findings.get(column, ()):
             if band.first <= row <= band.last:
                 counts[severity] = counts.get(severity, 0) + 1
         return " ".join(
-            self._count(column, severity, counts[severity]) for severity in ("error", "warning") if severity in counts
+            self._draw_count(column, severity, counts[severity])
+            for severity in ("error", "warning")
+            if severity in counts
         )
 
-    def _count(self, column: int, severity: str, count: int) -> str:
-        """The count of a column's findings of a severity as markup: a link to them, if there is a page for it."""
+    def _draw_count(self, column: int, severity: str, count: int) -> str:
+        """Draw the count of a column's findings of a severity: as a link to them, if there is a page for it."""
         title = escape(self._words(f"page.mark.{severity}", count=count, letters=a1.letters(column)))
         if not self._link:
             return f'<span class="hit {severity}" title="{title}">{count}</span>'
@@ -302,24 +314,24 @@ class _SheetGrid:
         return f'<a class="hit {severity}" href="{href}" title="{title}">{count}</a>'
 
 
-def _cut(text: str) -> str:
-    """A header cut to what the grid has room for."""
+def _cut_header(text: str) -> str:
+    """Cut a header to what the grid has room for."""
     return text if len(text) <= _HEADER else text[: _HEADER - 1] + "…"
 
 
 def kind_words(kind: str, words: Catalogue) -> str:
-    """What rows of a kind are, in the catalogue's words; in the kind's own where it has none."""
+    """Name the kind of some rows in the catalogue's words; in the kind's own where it has none."""
     key = f"kind.{kind}"
     return words(key) if key in words else kind.replace("_", " ")
 
 
-def _named(sheet: Mapping[str, Any], words: Catalogue) -> str:
-    """The input and the sheet, for a caption."""
+def _caption_text(sheet: Mapping[str, Any], words: Catalogue) -> str:
+    """Write the input and the sheet, for a caption."""
     return f"{escape(str(sheet['input']))} · {escape(words('page.sheet', name=sheet['name']))}"
 
 
 def legend(words: Catalogue) -> str:
-    """What the colours of the grids mean."""
+    """Draw what the colours of the grids mean, as markup."""
     kinds = {"header": "header", "data": "data", "total": "total", "note": "note", "unused": "beside"}
     boxes = "".join(
         f'<span><i class="k-{css_kind}"></i> {escape(words(f"page.legend.{name}"))}</span>'
@@ -335,19 +347,19 @@ def legend(words: Catalogue) -> str:
 def grids(
     artifact: Mapping[str, Any], *, link: str = "", most: int = 12, words: Catalogue | None = None, reasons: bool = True
 ) -> str:
-    """The first sheets as grids, as markup. `link`: where the count of a column's findings leads, with the column and
-    the severity added to it; `most`: how many sheets.
+    """Draw the first sheets as grids, as markup.
 
-    `reasons`: with the artifact's own words, which are English, why a sheet or a table was not used.
+    `link`: where the count of a column's findings leads, with the column and the severity added to it; `most`: how many
+    sheets. `reasons`: with the artifact's own words, which are English, why a sheet or a table was not used.
     """
     words = words or catalogue(ENGLISH)
     drawn = []
     for sheet in artifact["sheets"][:most]:
         if sheet.get("skipped"):
             why = f" ({escape(str(sheet['skipped']))})" if reasons else ""
-            drawn.append(f"<p>{_named(sheet, words)}: {escape(words('page.not_read'))}{why}</p>")
+            drawn.append(f"<p>{_caption_text(sheet, words)}: {escape(words('page.not_read'))}{why}</p>")
         elif not sheet["tables"]:
-            drawn.append(f"<p>{_named(sheet, words)}: {escape(words('page.no_table'))}</p>")
+            drawn.append(f"<p>{_caption_text(sheet, words)}: {escape(words('page.no_table'))}</p>")
         else:
             drawn.append(_SheetGrid(artifact, sheet, link, words).draw())
             for table in sheet["tables"]:
@@ -367,7 +379,7 @@ def columns(
     reasons: bool = True,
     doubtful: bool = False,
 ) -> str:
-    """Which column became which field, how surely, and what else it could have been, as markup.
+    """Draw a table of which column became which field, how surely, and what else it could have been, as markup.
 
     `reasons`: also what speaks for it, in the matcher's own words, which are English. `doubtful`: only those in doubt;
     empty if there are none.
@@ -377,7 +389,7 @@ def columns(
     if not mapping:
         return "" if doubtful else f"<p>{escape(words('page.columns.none'))}</p>"
     many = len({m["table"] for m in mapping}) > 1
-    body, note = bounded((_column(m, words, many=many, reasons=reasons) for m in mapping[:most]), words)
+    body, note = bounded((_draw_column(m, words, many=many, reasons=reasons) for m in mapping[:most]), words)
     more = len(mapping) - most
     left = f"<p>{escape(words('page.columns.more', count=more))}</p>" if more > 0 else ""
     names = ("column", "header", "became", "sure", "why" if reasons else "other")
@@ -395,17 +407,21 @@ def is_doubtful(column: Mapping[str, Any]) -> bool:
     return any(share(runner_up) >= _LIKELY for runner_up in column["runners_up"][:1])
 
 
-def _column(m: Mapping[str, Any], words: Catalogue, *, many: bool, reasons: bool) -> str:
-    """A column as a row of the table of columns; `many`: there are several tables, so it names its own."""
-    table = f'<br><span class="soft">{escape(str(m["table"]).rpartition("!")[2])}</span>' if many else ""
-    header = escape(str(m["header"])) if m["header"] else f'<span class="soft">{escape(words("page.not_shown"))}</span>'
+def _draw_column(mapped: Mapping[str, Any], words: Catalogue, *, many: bool, reasons: bool) -> str:
+    """Draw a column as a row of the table of columns; `many`: there are several tables, so it names its own."""
+    table = f'<br><span class="soft">{escape(str(mapped["table"]).rpartition("!")[2])}</span>' if many else ""
+    header = (
+        escape(str(mapped["header"]))
+        if mapped["header"]
+        else f'<span class="soft">{escape(words("page.not_shown"))}</span>'
+    )
     unused = f'<span class="soft">{escape(words("page.no_field"))}</span>'
-    target = f"<b>{escape(str(m['target']))}</b>" if m["target"] else unused
-    sure = bar(share(m)) if m["target"] else ""
-    others = ", ".join(f"{escape(str(other['field']))} {share(other):.0%}" for other in m["runners_up"][:3])
+    target = f"<b>{escape(str(mapped['target']))}</b>" if mapped["target"] else unused
+    sure = bar(share(mapped)) if mapped["target"] else ""
+    others = ", ".join(f"{escape(str(other['field']))} {share(other):.0%}" for other in mapped["runners_up"][:3])
     return (
-        f"<tr><td>{escape(str(m['column']))}{table}</td><td>{header}</td><td>{target}</td><td>{sure}</td>"
-        f'<td class="small">{_why(m) if reasons else others}</td></tr>'
+        f"<tr><td>{escape(str(mapped['column']))}{table}</td><td>{header}</td><td>{target}</td><td>{sure}</td>"
+        f'<td class="small">{_draw_why(mapped) if reasons else others}</td></tr>'
     )
 
 
@@ -439,7 +455,7 @@ _REASONS: Final = {
 
 
 def in_words(rule: str, weight: object = None) -> str:
-    """What a rule of the matcher says for a field or, with a weight below 0, against it, in English.
+    """Explain in English what a rule of the matcher says for a field or, with a weight below 0, against it.
 
     Empty where it is the same for every column; the rule itself where it has no words.
     """
@@ -453,7 +469,7 @@ def in_words(rule: str, weight: object = None) -> str:
 
 
 def _reason_key(rule: str) -> tuple[str, str]:
-    """The key of a rule in `_REASONS`, and what the rule is about: `header:label~` is `header~` about `label`."""
+    """Split a rule into its key in `_REASONS` and what it is about: `header:label~` is `header~` about `label`."""
     name, _, rest = rule.partition(":")
     if name == "memory":
         return ("memory:like" if rest.startswith("like") else f"memory:{rest.partition(' “')[0]}"), ""
@@ -468,7 +484,7 @@ def _is_against(weight: object) -> bool:
 
 
 def reason(rule: str, weight: object = None) -> str:
-    """`in_words` as markup, with the rule and its weight as a title; empty where there is nothing to say."""
+    """Draw `in_words` as markup, with the rule and its weight as a title; empty where there is nothing to say."""
     text = in_words(rule, weight)
     if not text:
         return ""
@@ -478,34 +494,34 @@ def reason(rule: str, weight: object = None) -> str:
     )
 
 
-def _reasons(contributors: Sequence[Mapping[str, Any]]) -> str:
-    """What the first contributors to a probability say, as markup. Artifacts of earlier versions have a delta."""
+def _draw_reasons(contributors: Sequence[Mapping[str, Any]]) -> str:
+    """Draw what the first contributors to a probability say, as markup. Artifacts of earlier versions have a delta."""
     return "".join(
         reason(str(part["rule"]), float(part.get("weight", part.get("delta")) or 0)) for part in contributors[:12]
     )
 
 
-def _why(m: Mapping[str, Any]) -> str:
-    """What speaks for a column's field, and what else it may be, as markup."""
-    note = f"<div>{escape(str(m['note']))}</div>" if m["note"] else ""
+def _draw_why(mapped: Mapping[str, Any]) -> str:
+    """Draw what speaks for a column's field, and what else it may be, as markup."""
+    note = f"<div>{escape(str(mapped['note']))}</div>" if mapped["note"] else ""
     others = "".join(
-        f"<li>{escape(str(other['field']))} {bar(share(other))} {_reasons(other.get('contributors') or [])}</li>"
-        for other in m["runners_up"][:5]
+        f"<li>{escape(str(other['field']))} {bar(share(other))} {_draw_reasons(other.get('contributors') or [])}</li>"
+        for other in mapped["runners_up"][:5]
     )
     folded = f"<details><summary>could also be</summary><ul>{others}</ul></details>" if others else ""
-    return f"{_reasons(m['contributors'])}{note}{folded}"
+    return f"{_draw_reasons(mapped['contributors'])}{note}{folded}"
 
 
 def readings(artifact: Mapping[str, Any], most: int = 200, *, words: Catalogue | None = None) -> str:
-    """Choices between two readings of the same text as a table, guesses first; empty if there are none."""
+    """Draw the choices between two readings of the same text as a table, guesses first; empty if there are none."""
     words = words or catalogue(ENGLISH)
     choices = sorted(artifact["readings"], key=lambda choice: bool(choice["sure"]))
     if not choices:
         return ""
     guess = f"<b class=warning-text>{escape(words('page.guess'))}</b>"
     rows = "".join(
-        f"<tr><td>{escape(_term('reading', choice['kind'], words))}</td>"
-        f"<td>{escape(_term('chosen', choice['chosen'], words))}</td><td>{escape(where(choice, words))}</td>"
+        f"<tr><td>{escape(_translate_term('reading', choice['kind'], words))}</td>"
+        f"<td>{escape(_translate_term('chosen', choice['chosen'], words))}</td><td>{escape(where(choice, words))}</td>"
         f"<td>{escape(words('page.sure')) if choice['sure'] else guess}</td>"
         f"<td><code>{escape(str(choice.get('settle') or ''))}</code></td></tr>"
         for choice in choices[:most]
@@ -520,14 +536,15 @@ def readings(artifact: Mapping[str, Any], most: int = 200, *, words: Catalogue |
     )
 
 
-def _term(group: str, text: object, words: Catalogue) -> str:
-    """A word of the engine's as the catalogue has it; else as it is: the name of an encoding, a field, a sign."""
+def _translate_term(group: str, text: object, words: Catalogue) -> str:
+    """Return a word of the engine's as the catalogue has it; else with spaces for underscores, which names of encodings
+    and fields have."""
     key = f"{group}.{_SEPARATORS.sub('_', str(text))}"
     return words(key) if key in words else str(text).replace("_", " ")
 
 
 def where(place: Mapping[str, Any], words: Catalogue) -> str:
-    """Where a finding or a reading is, in words with dots between them: file, sheet, column or field, row."""
+    """Write where a finding or a reading is, in words with dots between them: file, sheet, column or field, row."""
     column, header = str(place.get("column") or ""), str(place.get("header") or "")
     parts = [
         words("page.file", name=place["input"]) if place.get("input") else "",
@@ -541,12 +558,12 @@ def where(place: Mapping[str, Any], words: Catalogue) -> str:
 
 
 def drift(artifact: Mapping[str, Any], *, words: Catalogue | None = None) -> str:
-    """How this drop differs from the sender's last one, as a list; empty where nothing is known."""
+    """Draw how this drop differs from the sender's last one, as a list; empty where nothing is known."""
     words = words or catalogue(ENGLISH)
     differences = artifact.get("drift")
     if not isinstance(differences, Mapping):
         return ""
-    lines = [*_drifted_columns(differences.get("columns") or {}, words), *_drifted_values(differences, words)]
+    lines = [*_column_changes(differences.get("columns") or {}, words), *_value_changes(differences, words)]
     rows = differences.get("rows") or {}
     if rows.get("out_of_range"):
         lines.append(words("drift.rows", now=rows.get("now"), before=rows.get("before")))
@@ -555,24 +572,24 @@ def drift(artifact: Mapping[str, Any], *, words: Catalogue | None = None) -> str
     return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
 
 
-def _drifted_columns(changes: Mapping[str, Any], words: Catalogue) -> Iterable[str]:
-    """A sentence for each column that is new, gone or changed."""
+def _column_changes(changes: Mapping[str, Any], words: Catalogue) -> Iterable[str]:
+    """Yield a sentence for each column that is new, gone or changed."""
     for kind in ("new", "gone", "renamed", "moved", "remapped"):
         for change in (changes.get(kind) or ())[:100]:
             before, now = str(change.get("from")), str(change.get("to"))
             yield words(f"drift.{kind}", header=change.get("header", ""), before=before, now=now)
 
 
-def _drifted_values(differences: Mapping[str, Any], words: Catalogue) -> Iterable[str]:
-    """A sentence for each column whose values changed in a way that has one."""
+def _value_changes(differences: Mapping[str, Any], words: Catalogue) -> Iterable[str]:
+    """Yield a sentence for each column whose values changed in a way that has one."""
     for change in (differences.get("values") or ())[:100]:
-        before, now = (_amount(change.get(name)) for name in ("before", "now"))
+        before, now = (_share_or_list(change.get(name)) for name in ("before", "now"))
         if f"drift.{change.get('what')}" in words:
             yield words(f"drift.{change['what']}", header=change.get("header", ""), before=before, now=now)
 
 
-def _amount(value: object) -> str:
-    """A share as percent, a list of names with commas."""
+def _share_or_list(value: object) -> str:
+    """Write a share as percent, a list of names with commas."""
     if isinstance(value, int | float):
         return f"{value:.0%}"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -18,26 +18,26 @@ _IN_OUTPUT: Final = ("header", "title", "data")
 
 
 def explain(artifact: ArtifactDocument) -> list[str]:
-    """The decisions of a job, one sentence per line, in the order they were made."""
+    """Explain the decisions of a job, one sentence per line, in the order they were made."""
     lines: list[str] = []
     columns: dict[str, list[str]] = {}
     for m in artifact["mapping"]:
         columns.setdefault(m["table"], []).append(column_words(m))
     for sheet in artifact["sheets"]:
-        lines += _sheet(sheet)
+        lines += _describe_sheet(sheet)
         for table in sheet["tables"]:
             lines += columns.get(table["id"], ())
         lines += [f"  {line}" for line in left_out(sheet)]
     lines += [f"Reading: {line}" for line in map(reading, artifact["readings"])]
     lines += [transform_words(t) for t in artifact["transforms"] if t["changed"] or t["rule"] in _SOURCES]
-    lines += _validation(artifact["validation"])
+    lines += _describe_findings(artifact["validation"])
     output = artifact["output"]
-    lines.append(f"Written: {output['rows']} rows in {len(output['columns'])} columns{_sheets(output)}.")
+    lines.append(f"Written: {output['rows']} rows in {len(output['columns'])} columns{_describe_sheets(output)}.")
     return lines
 
 
-def _sheets(output: OutputPart) -> str:
-    """The sheets of the output in words; empty if it has one."""
+def _describe_sheets(output: OutputPart) -> str:
+    """Describe the sheets of the output in words; empty if it has one."""
     if len(output["sheets"]) < 2:
         return ""
     parts = [f"{name} {rows}" for name, rows in zip(output["sheets"], output["sheet_rows"], strict=True)]
@@ -45,44 +45,44 @@ def _sheets(output: OutputPart) -> str:
 
 
 def left_out(sheet: SheetFacts) -> list[str]:
-    """What of a sheet is left out, in sentences with addresses and reasons; long lists are shortened."""
+    """Describe what of a sheet is left out, in sentences with addresses and reasons; long lists are shortened."""
     kinds: dict[str, list[str]] = {}
     for run in sheet["rows"]:
         if run["as"] not in _IN_OUTPUT:
             kinds.setdefault(run["as"], []).append(span(run))
     lines = []
     if kinds:
-        parts = [f"{_rows(places)}: {kind.replace('_', ' ')}" for kind, places in kinds.items()]
+        parts = [f"{_describe_rows(places)}: {kind.replace('_', ' ')}" for kind, places in kinds.items()]
         lines.append(f"left out: {'; '.join(parts)}.")
     if sheet["beside"]:
         areas = [stray["range"] for stray in sheet["beside"]]
-        lines.append(f"left out, beside the tables: {_some(areas)}.")
+        lines.append(f"left out, beside the tables: {_list_first(areas)}.")
     columns = [
         f"{column['column']} ({column['why']})" for table in sheet["tables"] for column in table["left_out_columns"]
     ]
     if columns:
-        lines.append(f"columns left out: {_some(columns)}.")
+        lines.append(f"columns left out: {_list_first(columns)}.")
     return lines
 
 
 def span(run: RowRun) -> str:
-    """The rows of a run: 3, or 3-7."""
+    """Write the rows of a run: 3, or 3-7."""
     return str(run["from"]) if run["from"] == run["to"] else f"{run['from']}-{run['to']}"
 
 
-def _rows(places: list[str]) -> str:
-    """The spans of rows in words."""
-    return f"row {places[0]}" if len(places) == 1 and places[0].isdecimal() else f"rows {_some(places)}"
+def _describe_rows(places: list[str]) -> str:
+    """Write the spans of rows in words: `row 3`, `rows 3-7, 9`."""
+    return f"row {places[0]}" if len(places) == 1 and places[0].isdecimal() else f"rows {_list_first(places)}"
 
 
-def _some(places: list[str]) -> str:
-    """The first places, and how many more there are."""
+def _list_first(places: list[str]) -> str:
+    """List the first places, and how many more there are."""
     more = len(places) - _PLACES
     return ", ".join(places[:_PLACES]) + (f" and {more} more (see artifact.json)" if more > 0 else "")
 
 
 def reading(made: ReadingPart) -> str:
-    """A choice between readings in words: the one chosen, its place, the evidence for each and how to settle it."""
+    """Describe a choice between readings: the one chosen, its place, the evidence for each and how to settle it."""
     line = f"{made['kind'].replace('_', ' ')}: {made['chosen']}"
     if place := where(made):
         line += f", {place}"
@@ -91,7 +91,7 @@ def reading(made: ReadingPart) -> str:
 
 
 def where(made: ReadingPart) -> str:
-    """Where a choice between readings was made, in words; empty if it names no place."""
+    """Write where a choice between readings was made, in words; empty if it names no place."""
     at = made.get("table") or "/".join(part for part in (made.get("input"), made.get("sheet")) if part)
     parts = [f"field {made['field']}" if made.get("field") else "", at]
     parts += [
@@ -101,12 +101,12 @@ def where(made: ReadingPart) -> str:
 
 
 def evidence(made: ReadingPart) -> str:
-    """How many values support each reading, in words."""
+    """Write how many values support each reading, in words."""
     return ", ".join(f"{name} {count}" for name, count in made["evidence"].items()) or "no evidence"
 
 
-def _sheet(sheet: SheetFacts) -> list[str]:
-    """What was read of a sheet, in sentences."""
+def _describe_sheet(sheet: SheetFacts) -> list[str]:
+    """Describe what was read of a sheet, in sentences."""
     name = f"{sheet['input']}, sheet {sheet['name']}"
     if sheet.get("skipped"):
         return [f"{name}: not read, {sheet['skipped']}."]
@@ -123,20 +123,20 @@ def _sheet(sheet: SheetFacts) -> list[str]:
     return lines
 
 
-def column_words(m: MappingPart) -> str:
-    """What a column became, and why, as an indented sentence."""
-    name = f"  column {m['column']}" + (f" “{m['header']}”" if m["header"] else "")
-    if m["target"] is None:
-        return f"{name} is not mapped: {m['note'] or 'it matches no declared field'}."
-    parts = ", ".join(f"{c['rule']} {c['weight']:+.1f}" for c in m["contributors"])
-    line = f"{name} is {m['target']} ({_percent(m['probability'])}: {parts})"
-    if m["runners_up"]:
-        line += "; next: " + ", ".join(f"{r['field']} {_percent(r['probability'])}" for r in m["runners_up"])
-    return line + (f"; {m['note']}." if m["note"] else ".")
+def column_words(mapped: MappingPart) -> str:
+    """Describe what a column became, and why, as an indented sentence."""
+    name = f"  column {mapped['column']}" + (f" “{mapped['header']}”" if mapped["header"] else "")
+    if mapped["target"] is None:
+        return f"{name} is not mapped: {mapped['note'] or 'it matches no declared field'}."
+    parts = ", ".join(f"{c['rule']} {c['weight']:+.1f}" for c in mapped["contributors"])
+    line = f"{name} is {mapped['target']} ({_percent_text(mapped['probability'])}: {parts})"
+    if mapped["runners_up"]:
+        line += "; next: " + ", ".join(f"{r['field']} {_percent_text(r['probability'])}" for r in mapped["runners_up"])
+    return line + (f"; {mapped['note']}." if mapped["note"] else ".")
 
 
-def _percent(probability: float) -> str:
-    """Rounded down: only what is certain is called certain."""
+def _percent_text(probability: float) -> str:
+    """Write a probability as percent, rounded down: only what is certain is called certain."""
     return f"{int(100 * probability)} %"
 
 
@@ -148,24 +148,24 @@ _SOURCES: Final = {
 }
 
 
-def transform_words(t: TransformPart) -> str:
-    """How the values of a field were converted, in a sentence."""
-    how = [f"as {t['type']}"]
-    if t["rule"] in _SOURCES:
-        return f"{t['field']}: {_SOURCES[t['rule']]} ({how[0]})."
-    if t["decimal"]:
-        how.append(f"decimal sign {t['decimal']}")
-    if t["day_first"] is not None:
-        how.append("day first" if t["day_first"] else "month first")
-    if "dots_day_first" in t:
-        how.append(f"dates with points {'day' if t['dots_day_first'] else 'month'} first")
-    if t["rule"]:
-        how.append(f"with {t['rule']}")
-    return f"{t['field']}: {t['changed']} of {t['total']} values rewritten ({', '.join(how)})."
+def transform_words(transform: TransformPart) -> str:
+    """Describe how the values of a field were converted, in a sentence."""
+    how = [f"as {transform['type']}"]
+    if transform["rule"] in _SOURCES:
+        return f"{transform['field']}: {_SOURCES[transform['rule']]} ({how[0]})."
+    if transform["decimal"]:
+        how.append(f"decimal sign {transform['decimal']}")
+    if transform["day_first"] is not None:
+        how.append("day first" if transform["day_first"] else "month first")
+    if "dots_day_first" in transform:
+        how.append(f"dates with points {'day' if transform['dots_day_first'] else 'month'} first")
+    if transform["rule"]:
+        how.append(f"with {transform['rule']}")
+    return f"{transform['field']}: {transform['changed']} of {transform['total']} values rewritten ({', '.join(how)})."
 
 
-def _validation(validation: ValidationPart) -> list[str]:
-    """How many findings there are, in sentences: in all, then of each code and field with the first of them."""
+def _describe_findings(validation: ValidationPart) -> list[str]:
+    """Count the findings in sentences: in all, then of each code and field with the first of them."""
     if not validation["total"]:
         return ["No findings."]
     counts = ", ".join(f"{n} {s}" for s, n in validation["by_severity"].items() if n)

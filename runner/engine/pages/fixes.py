@@ -47,7 +47,7 @@ class _Group(NamedTuple):
 
 
 def sentence(finding: Mapping[str, Any], words: Catalogue, count: int = 1) -> Sentence:
-    """A finding in a language: by its code, and by its entry if the code has several sentences.
+    """Write a finding as a sentence in a language: by its code, and by its entry if the code has several sentences.
 
     A message that an author wrote stays as it is. `count`: how many findings the sentence is about.
     """
@@ -67,17 +67,18 @@ def sentence(finding: Mapping[str, Any], words: Catalogue, count: int = 1) -> Se
 
 
 def fixes(artifact: Mapping[str, Any], *, words: Catalogue | None = None, values: ShownValues | None = None) -> str:
-    """What to fix as markup, by column, in the words of the sender: their header, their cells; empty if nothing is.
+    """Draw what to fix as markup, by column, in the words of the sender: their header, their cells; empty if nothing is
+    to fix.
 
     `values`: of the cells, if they may be shown.
     """
     words = words or catalogue(ENGLISH)
-    groups = _grouped(artifact, words)
+    groups = _group_findings(artifact, words)
     if not groups:
         return ""
     counts = _exact_counts(artifact, groups)
-    ordered = sorted(groups.items(), key=lambda item: _order(item[0]))
-    items, note = bounded((_item(kind, group, counts, words, values) for kind, group in ordered[:_GROUPS]), words)
+    ordered = sorted(groups.items(), key=lambda item: _sort_key(item[0]))
+    items, note = bounded((_draw_group(kind, group, counts, words, values) for kind, group in ordered[:_GROUPS]), words)
     notes = [words("page.kinds.more", count=len(groups) - _GROUPS)] if len(groups) > _GROUPS else []
     total, listed = artifact["validation"]["total"], artifact["validation"]["kept"]
     if listed < total:
@@ -85,8 +86,8 @@ def fixes(artifact: Mapping[str, Any], *, words: Catalogue | None = None, values
     return f'<ul class="fixes">{items}</ul>{note}' + "".join(f'<p class="soft">{escape(line)}</p>' for line in notes)
 
 
-def _grouped(artifact: Mapping[str, Any], words: Catalogue) -> dict[_Kind, _Group]:
-    """Errors and warnings by kind."""
+def _group_findings(artifact: Mapping[str, Any], words: Catalogue) -> dict[_Kind, _Group]:
+    """Group the errors and warnings of an artifact by kind."""
     places = _PlaceNames.of(artifact)
     groups: dict[_Kind, _Group] = {}
     for number, finding in enumerate(artifact["validation"]["findings"]):
@@ -106,7 +107,7 @@ class _PlaceNames(NamedTuple):
 
     @classmethod
     def of(cls, artifact: Mapping[str, Any]) -> "_PlaceNames":
-        """How places in the inputs of a job are named."""
+        """Learn from an artifact how places in the inputs of its job are named."""
         files = sum(source["role"] != "auxiliary" for source in artifact["inputs"])
         headers = {(part["table"], part["column"]): part["header"] or "" for part in artifact["mapping"]}
         return cls(headers, with_file=files > 1, with_sheet=len(artifact["sheets"]) > 1)
@@ -119,7 +120,7 @@ def _is_to_fix(finding: Mapping[str, Any]) -> bool:
 
 
 def _kind_of(finding: Mapping[str, Any], places: _PlaceNames, words: Catalogue) -> _Kind:
-    """The kind that a finding is grouped by."""
+    """Return the kind that a finding is grouped by."""
     code, entry = str(finding["code"]), str(finding.get("entry") or "")
     address = _CELL.fullmatch(str(finding.get("cell") or ""))
     column = address[1] if address else ""
@@ -140,7 +141,8 @@ def _kind_of(finding: Mapping[str, Any], places: _PlaceNames, words: Catalogue) 
 
 
 def _cell_or_row(finding: Mapping[str, Any], words: Catalogue) -> str:
-    """The address of a finding's cell, or its row in words; empty without either, or if its sentence names the rows."""
+    """Return the address of a finding's cell, or its row in words; empty without either, or if its sentence names the
+    rows."""
     if finding.get("cell"):
         return str(finding["cell"])
     row, names_rows = finding.get("row"), "first" in (finding.get("params") or {})
@@ -151,13 +153,13 @@ _OWN_WORDS: Final = frozenset({"rule_issue", "rule_warning"})  # codes whose sen
 _VERDICTS: Final = frozenset({"rows_rejected", "nothing_mapped"})  # codes that say no more than the verdict above
 
 
-def _order(kind: _Kind) -> tuple[object, ...]:
-    """A key that sorts kinds: errors first, then as the columns are in the file."""
+def _sort_key(kind: _Kind) -> tuple[object, ...]:
+    """Return a key that sorts kinds: errors first, then as the columns are in the file."""
     return kind.severity != "error", kind.file, kind.sheet, len(kind.column), kind.column
 
 
 def _exact_counts(artifact: Mapping[str, Any], groups: Mapping[_Kind, _Group]) -> Mapping[tuple[str, str, str], int]:
-    """How many findings there are in all, also those that are not listed, by code, severity and field.
+    """Count all findings, also those that are not listed, by code, severity and field.
 
     Only where one group has them all: of several groups the artifact does not say how many each has.
     """
@@ -172,33 +174,35 @@ def _exact_counts(artifact: Mapping[str, Any], groups: Mapping[_Kind, _Group]) -
     }
 
 
-def _item(
+def _draw_group(
     kind: _Kind,
     group: _Group,
     counts: Mapping[tuple[str, str, str], int],
     words: Catalogue,
     values: ShownValues | None,
 ) -> str:
-    """A group as an item of the list: where, what, what to do, and its cells. `counts`: as `_exact_counts` has them."""
+    """Draw a group as an item of the list: where, what, what to do, and its cells. `counts`: as `_exact_counts` returns
+    them."""
     count = counts.get((kind.code, kind.severity, kind.field), len(group.cells))
     sentences = sentence({**kind._asdict(), "params": dict(kind.params)}, words, count)
     place = escape(where({**kind._asdict(), "input": kind.file, "row": None}, words))
     severity = escape(kind.severity)
     return (
-        f'<li class="{severity}"><b class="{severity}-text">{escape(words(f"page.{_word(kind.severity)}"))}</b>'
+        f'<li class="{severity}"><b class="{severity}-text">'
+        f"{escape(words(f'page.{_severity_word(kind.severity)}'))}</b>"
         f'<div>{f"<span class=place>{place}</span>" if place else ""}<span class="says">{escape(sentences.text)}</span>'
         + (f'<span class="soft">{escape(sentences.fix)}</span>' if sentences.fix else "")
-        + f"</div>{_cells(group, count, words, values)}</li>"
+        + f"</div>{_draw_cells(group, count, words, values)}</li>"
     )
 
 
-def _word(severity: str) -> str:
-    """What the list calls a severity: error, or warning for all others."""
+def _severity_word(severity: str) -> str:
+    """Return what the list calls a severity: error, or warning for all others."""
     return "error" if severity == "error" else "warning"
 
 
-def _cells(group: _Group, count: int, words: Catalogue, values: ShownValues | None) -> str:
-    """The first cells of a group, each once and with its value if values are shown, and how many more there are.
+def _draw_cells(group: _Group, count: int, words: Catalogue, values: ShownValues | None) -> str:
+    """Draw the first cells of a group, each once and with its value if values are shown, and how many more there are.
 
     `count`: all findings of the group, listed in the artifact or not. Empty if none is about a cell or a row.
     """
@@ -206,7 +210,7 @@ def _cells(group: _Group, count: int, words: Catalogue, values: ShownValues | No
     for cell, number in zip(group.cells, group.numbers, strict=True):
         if cell:
             first_numbers.setdefault(cell, number)
-    listed = [_cell(cell, number, values) for cell, number in list(first_numbers.items())[:_CELLS]]
+    listed = [_draw_cell(cell, number, values) for cell, number in list(first_numbers.items())[:_CELLS]]
     if not listed:
         return ""
     more = max(count, len(first_numbers)) - len(listed)
@@ -214,27 +218,29 @@ def _cells(group: _Group, count: int, words: Catalogue, values: ShownValues | No
     return f' <span class="cells">{", ".join(listed)}{rest}</span>'
 
 
-def _cell(cell: str, number: int, values: ShownValues | None) -> str:
-    """A cell as markup, with the value that the finding of this number is about if values are shown."""
+def _draw_cell(cell: str, number: int, values: ShownValues | None) -> str:
+    """Draw a cell as markup, with the value that the finding of this number is about if values are shown."""
     value = None if values is None else values.get(number)
     return f"<code>{escape(cell)}</code>" + (f" {quoted(value)}" if value is not None else "")
 
 
 def quoted(value: str) -> str:
-    """A sender's value as markup: cut, without characters that nobody sees, and apart from the direction around it."""
+    """Quote a sender's value as markup: cut, without characters that nobody sees, and apart from the direction around
+    it."""
     cut = value if len(value) <= LONGEST_VALUE else value[: LONGEST_VALUE - 1] + "…"
     return f"<q><bdi>{escape(visible(cut))}</bdi></q>"
 
 
 def visible(value: str) -> str:
-    """A text with a mark for each character that is not one to see: control, format and bidi characters."""
+    """Replace each character that is not one to see: control, format and bidi characters."""
     return value if value.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in value)
 
 
 def finding_rows(
     findings: Sequence[Mapping[str, Any]], words: Catalogue, most: int, values: ShownValues | None
 ) -> list[tuple[str, str, str, str, str]]:
-    """The first findings as rows of a table, as markup: what kind, where, what, its code, and what settles it."""
+    """Draw the first findings as rows of a table: severity, place, sentence, code, and what settles it; cells are
+    markup."""
     rows = []
     for number, finding in enumerate(findings[:most]):
         value = None if values is None else values.get(number)

@@ -36,32 +36,32 @@ class Catalogue:
         return key in self._entries
 
     def __call__(self, key: str, *, count: int | None = None, **params: object) -> str:
-        """The sentence of a key. `count` chooses between the forms for one and for several."""
+        """Write the sentence of a key. `count` chooses between the forms for one and for several."""
         return self.fill(key, params if count is None else params | {"count": count})
 
     def fill(self, key: str, params: Mapping[str, object]) -> str:
-        """The same with parameters from outside; one that is missing does not break the page."""
+        """Write the sentence of a key with parameters from outside; one that is missing does not break the page."""
         entry = self._entries[key]
         if not isinstance(entry, str):
             entry = entry["one" if self._is_one(params.get("count")) else "other"]
         return _PARAMETER.sub(lambda match: self._format(params.get(match[1], _UNKNOWN)), entry)
 
     def first_key(self, *keys: str) -> str | None:
-        """The first of these keys that the catalogue has; None if it has none."""
+        """Return the first of these keys that the catalogue has; None if it has none."""
         return next((key for key in keys if key in self._entries), None)
 
     def number(self, value: int) -> str:
-        """A whole number with its thousands apart."""
+        """Write a whole number with its thousands apart."""
         return f"{value:,}".replace(",", _GROUPING[self.language])
 
-    def date(self, at: float) -> str:
-        """A moment, in UTC."""
-        then = datetime.fromtimestamp(at, UTC)
+    def date(self, timestamp: float) -> str:
+        """Write a moment, in UTC."""
+        then = datetime.fromtimestamp(timestamp, UTC)
         month = self(f"page.month.{then.month}")
         return self("page.date", day=str(then.day), month=month, year=str(then.year), time=f"{then:%H:%M}")
 
     def _format(self, value: object) -> str:
-        """A parameter as text."""
+        """Write a parameter as text."""
         return self.number(value) if isinstance(value, int) else str(value)
 
     def _is_one(self, count: object) -> bool:
@@ -71,6 +71,6 @@ class Catalogue:
 
 @cache
 def catalogue(language: str) -> Catalogue:
-    """The sentences of a language; English for one that there is none of."""
+    """Load the sentences of a language, once; English for a language that has no catalogue."""
     name = language if language in LANGUAGES else ENGLISH
     return Catalogue(name, json.loads((_FOLDER / f"{name}.json").read_bytes()))

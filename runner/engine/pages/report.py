@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from runner.engine.contract import PLAIN_REPORT, OutputName, ReportTerms
 from runner.engine.document_types import ArtifactDocument
@@ -76,33 +76,33 @@ def report(
     terms: ReportTerms = PLAIN_REPORT,
     values: ShownValues | None = None,
 ) -> str:
-    """The page of a job with an artifact. `at`: when it ended. `values`: of findings, if they may be shown."""
+    """Draw the page of a job with an artifact. `at`: when it ended. `values`: of findings, if they may be shown."""
     words = catalogue(terms.language)
     names = [str(source["name"]) for source in artifact["inputs"] if source["role"] == "primary"]
     errors = artifact["summary"]["findings"]["error"]
     to_fix = fixes(artifact, words=words, values=values)
     body = [
-        _verdict(artifact, words),
-        _corrected(artifact, words),
-        _next_steps(artifact, terms, words) if errors or not artifact["output"]["sheets"] else "",
-        _section(words("page.fix" if errors else "page.check"), to_fix) if to_fix else "",
-        *_folded(artifact, words, values),
-        _about(words, artifact["job"].get("job_id"), artifact["job"].get("attempt")),
+        _draw_verdict(artifact, words),
+        _draw_corrections(artifact, words),
+        _draw_next_steps(artifact, terms, words) if errors or not artifact["output"]["sheets"] else "",
+        _draw_section(words("page.fix" if errors else "page.check"), to_fix) if to_fix else "",
+        *_draw_folded_sections(artifact, words, values),
+        _draw_about(words, artifact["job"].get("job_id"), artifact["job"].get("attempt")),
     ]
-    return _page(words, names, str(artifact["job"].get("workflow") or ""), body, at=at, terms=terms)
+    return _draw_page(words, names, str(artifact["job"].get("workflow") or ""), body, at=at, terms=terms)
 
 
 def failure_report(job: FailedJob, *, at: float | None = None, terms: ReportTerms = PLAIN_REPORT) -> str:
-    """The page of a job that ended without an artifact."""
+    """Draw the page of a job that ended without an artifact."""
     words = catalogue(terms.language)
     key = words.first_key(f"verdict.{job.verdict}.{job.reason}", f"verdict.{job.verdict}") or "verdict.limit"
     todo = words.first_key(f"{key}.do", f"verdict.{job.verdict}.do") or "verdict.limit.do"
     body = [
         f'<div class="verdict bad"><p class="what">{escape(words(key))}</p><p>{escape(words(todo))}</p></div>',
-        f"<section>{_folder(words, 'page.next.where', terms)}</section>" if _is_sent_again(job) else "",
-        _about(words, job.job_id, job.attempt, job.message),
+        f"<section>{_name_folder(words, 'page.next.where', terms)}</section>" if _is_sent_again(job) else "",
+        _draw_about(words, job.job_id, job.attempt, job.message),
     ]
-    return _page(words, job.files, job.workflow, body, at=at, terms=terms)
+    return _draw_page(words, job.files, job.workflow, body, at=at, terms=terms)
 
 
 def _is_sent_again(job: FailedJob) -> bool:
@@ -110,7 +110,7 @@ def _is_sent_again(job: FailedJob) -> bool:
     return job.verdict not in ("rule_error", "config_refused", "bad_output", "signal")
 
 
-def _page(
+def _draw_page(
     words: Catalogue,
     names: Iterable[str],
     workflow: str,
@@ -119,7 +119,7 @@ def _page(
     at: float | None,
     terms: ReportTerms,
 ) -> str:
-    """A whole page: the file, the workflow and the time above everything else."""
+    """Draw a whole page: the file, the workflow and the time above everything else; `body` is markup."""
     listed = list(names)
     title = listed[0] if len(listed) == 1 else words("page.files", count=len(listed))
     about = " · ".join(part for part in (workflow, "" if at is None else words.date(at)) if part)
@@ -134,19 +134,19 @@ def _page(
     )
 
 
-def _section(title: str, body: str) -> str:
-    """A section with a heading; its body is markup."""
+def _draw_section(title: str, body: str) -> str:
+    """Draw a section with a heading; its body is markup."""
     return f"<section><h2>{escape(title)}</h2>{body}</section>"
 
 
-def _fold(title: str, body: str, *, is_open: bool = False) -> str:
-    """A section that is folded until somebody opens it; nothing if it is empty."""
+def _draw_folded(title: str, body: str, *, is_open: bool = False) -> str:
+    """Draw a section that is folded until somebody opens it; nothing if its body is empty."""
     opened = " open" if is_open else ""
     return f'<details class="card"{opened}><summary>{escape(title)}</summary>{body}</details>' if body else ""
 
 
-def _verdict(artifact: ArtifactDocument, words: Catalogue) -> str:
-    """What became of the file in words, what to do, and the counts behind it."""
+def _draw_verdict(artifact: ArtifactDocument, words: Catalogue) -> str:
+    """Draw what became of the file in words, what to do, and the counts behind it."""
     summary = artifact["summary"]
     findings = summary["findings"]
     kind, sentences = _verdict_sentences(artifact, words)
@@ -157,7 +157,8 @@ def _verdict(artifact: ArtifactDocument, words: Catalogue) -> str:
         ("warnings", findings["warning"]),
     )
     counted = "".join(
-        f"<span><b>{words.number(count)}</b> {escape(words(f'page.tile.{name}'))}</span>" for name, count in tiles
+        f"<span><b>{words.number(count)}</b> {escape(words(f'page.tile.{name}', count=count))}</span>"
+        for name, count in tiles
     )
     first, *rest = sentences
     more = "".join(f"<p>{escape(line)}</p>" for line in rest)
@@ -166,30 +167,37 @@ def _verdict(artifact: ArtifactDocument, words: Catalogue) -> str:
     )
 
 
-def _verdict_sentences(artifact: ArtifactDocument, words: Catalogue) -> tuple[str, list[str]]:
-    """How good the result is (good, fair or bad), and its sentences, the first of which is the verdict."""
+class _Outcome(NamedTuple):
+    """How the job ended, for the sender."""
+
+    kind: str  # good, fair or bad
+    sentences: list[str]  # the verdict first
+
+
+def _verdict_sentences(artifact: ArtifactDocument, words: Catalogue) -> _Outcome:
+    """Decide how good the result is, and say it in sentences."""
     summary, rows = artifact["summary"], artifact["summary"]["rows_out"]
     if not artifact["output"]["sheets"]:
-        return "bad", _refusal_sentences(artifact, words)
+        return _Outcome("bad", _refusal_sentences(artifact, words))
     if rejected := summary["left_out"].get("rejected", 0):
-        return "fair", [words("verdict.rejected", count=rejected), words("verdict.rejected.rest", count=rows)]
+        return _Outcome("fair", [words("verdict.rejected", count=rejected), words("verdict.rejected.rest", count=rows)])
     if not rows:
-        return "fair", [words("verdict.none")]
+        return _Outcome("fair", [words("verdict.none")])
     if summary["findings"]["error"]:
-        return "fair", [words("verdict.errors", count=rows)]
+        return _Outcome("fair", [words("verdict.errors", count=rows)])
     outcome = "warnings" if summary["findings"]["warning"] else "clean"
-    return "good", [words(f"verdict.{outcome}", count=rows), words(f"verdict.{outcome}.do")]
+    return _Outcome("good", [words(f"verdict.{outcome}", count=rows), words(f"verdict.{outcome}.do")])
 
 
 def _refusal_sentences(artifact: ArtifactDocument, words: Catalogue) -> list[str]:
-    """Why nothing was written, and what to do."""
+    """Explain why nothing was written, and what to do."""
     codes = artifact["validation"]["by_code"]
     why = next((code for code in _REFUSALS if code in codes), "drifted" if "drift_columns" in codes else "")
     return [words(f"verdict.{why}"), words(f"verdict.{why}.do")] if why else [words("verdict.refused")]
 
 
-def _corrected(artifact: ArtifactDocument, words: Catalogue) -> str:
-    """Which files corrected rows of an earlier result, and what became of those rows; empty if none did."""
+def _draw_corrections(artifact: ArtifactDocument, words: Catalogue) -> str:
+    """Say which files corrected rows of an earlier result, and what became of those rows; empty if none did."""
     corrections = artifact.get("mends")
     if not isinstance(corrections, dict):
         return ""
@@ -201,65 +209,65 @@ def _corrected(artifact: ArtifactDocument, words: Catalogue) -> str:
     return "".join(f"<p>{escape(line)}</p>" for line in sentences)
 
 
-def _next_steps(artifact: ArtifactDocument, terms: ReportTerms, words: Catalogue) -> str:
-    """Where the file to correct is, and where to drop it, as a section."""
+def _draw_next_steps(artifact: ArtifactDocument, terms: ReportTerms, words: Catalogue) -> str:
+    """Say where the file to correct is, and where to drop it, as a section."""
     if artifact["output"].get("rejects", {}).get("rows"):
         name = escape(OutputName.REJECTS)
         opening = escape(words("page.next.open_rejects")).replace(name, f'<a href="{name}">{name}</a>', 1)
         steps = [
-            opening, escape(words("page.next.correct_rejects")), _folder(words, "page.next.drop_rejects", terms),
+            opening, escape(words("page.next.correct_rejects")), _name_folder(words, "page.next.drop_rejects", terms),
         ]  # fmt: skip
     elif artifact["output"]["sheets"] or "rows_rejected" in artifact["validation"]["by_code"]:
-        steps = [escape(words("page.next.correct_file")), _folder(words, "page.next.drop_file", terms)]
+        steps = [escape(words("page.next.correct_file")), _name_folder(words, "page.next.drop_file", terms)]
     else:
-        return f"<section>{_folder(words, 'page.next.where', terms)}</section>"
+        return f"<section>{_name_folder(words, 'page.next.where', terms)}</section>"
     listed = "".join(f"<li>{step}</li>" for step in steps)
-    return _section(words("page.next"), f'<ol class="steps">{listed}</ol>')
+    return _draw_section(words("page.next"), f'<ol class="steps">{listed}</ol>')
 
 
-def _folder(words: Catalogue, key: str, terms: ReportTerms) -> str:
-    """A sentence that ends with the folder of the inbox."""
+def _name_folder(words: Catalogue, key: str, terms: ReportTerms) -> str:
+    """Write a sentence that ends with the folder of the inbox."""
     if not terms.drop_to:
         return escape(words("page.next.nowhere"))
     return f"{escape(words(key))} <code>{escape(terms.drop_to)}/</code>"
 
 
-def _folded(artifact: ArtifactDocument, words: Catalogue, values: ShownValues | None) -> Iterable[str]:
-    """The sections that are folded away; only that of columns in doubt is open."""
+def _draw_folded_sections(artifact: ArtifactDocument, words: Catalogue, values: ShownValues | None) -> Iterable[str]:
+    """Draw the sections that are folded away; only that of columns in doubt is open."""
     doubtful = drawing.columns(artifact, words=words, reasons=False, doubtful=True)
     why = f'<p class="soft">{escape(words("page.doubtful.why"))}</p>'
-    yield _fold(words("page.doubtful"), doubtful and why + doubtful, is_open=True)
-    yield _fold(words("page.columns"), drawing.columns(artifact, words=words, reasons=False))
+    yield _draw_folded(words("page.doubtful"), doubtful and why + doubtful, is_open=True)
+    yield _draw_folded(words("page.columns"), drawing.columns(artifact, words=words, reasons=False))
     grids = drawing.grids(artifact, words=words, reasons=False)
-    yield _fold(words("page.sheets"), grids and drawing.legend(words) + grids)
-    yield _fold(words("page.drift"), drawing.drift(artifact, words=words))
-    yield _fold(words("page.readings"), drawing.readings(artifact, words=words))
-    yield _fold(words("page.left_out"), _left_out(artifact, words))
-    yield _fold(words("page.findings"), _findings(artifact, words, values))
+    yield _draw_folded(words("page.sheets"), grids and drawing.legend(words) + grids)
+    yield _draw_folded(words("page.drift"), drawing.drift(artifact, words=words))
+    yield _draw_folded(words("page.readings"), drawing.readings(artifact, words=words))
+    yield _draw_folded(words("page.left_out"), _draw_left_out(artifact, words))
+    yield _draw_folded(words("page.findings"), _draw_findings(artifact, words, values))
 
 
-def _about(words: Catalogue, job_id: object, attempt: object, message: str = "") -> str:
-    """Which job it was, for those who ask about it, and the program's own message."""
+def _draw_about(words: Catalogue, job_id: object, attempt: object, message: str = "") -> str:
+    """Say which job it was, for those who ask about it, with the program's own message."""
     line = f"<p>{escape(words('page.job', job=str(job_id or ''), attempt=str(attempt or '')))}</p>"
     if message:
         line += f"<p>{escape(words('page.technical'))} <code>{escape(message)}</code></p>"
-    return _fold(words("page.about"), line)
+    return _draw_folded(words("page.about"), line)
 
 
-def _table(words: Catalogue, heads: Iterable[str], rows: Iterable[str]) -> str:
-    """A table that scrolls; `heads`: names of its columns in the catalogue, `rows`: as markup."""
+def _draw_table(words: Catalogue, heads: Iterable[str], rows: Iterable[str]) -> str:
+    """Draw a table that scrolls; `heads`: names of its columns in the catalogue, `rows`: as markup."""
     head = "".join(f'<th scope="col">{escape(words(f"page.head.{name}"))}</th>' for name in heads)
     body, note = bounded(rows, words)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}'
 
 
-def _row(cells: Iterable[str]) -> str:
-    """A row of a table; its cells are markup."""
+def _draw_row(cells: Iterable[str]) -> str:
+    """Draw a row of a table; its cells are markup."""
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
-def _left_out(artifact: ArtifactDocument, words: Catalogue) -> str:
-    """Rows, cells and columns that are not in the output, as a table; a sentence if there are none."""
+def _draw_left_out(artifact: ArtifactDocument, words: Catalogue) -> str:
+    """List rows, cells and columns that are not in the output, as a table; a sentence if there are none."""
     rows: list[str] = []
     total = 0
     for sheet in artifact["sheets"]:
@@ -267,21 +275,21 @@ def _left_out(artifact: ArtifactDocument, words: Catalogue) -> str:
         total += len(places)
         name = escape(drawing.where({"input": sheet["input"], "sheet": sheet["name"]}, words))
         room = max(0, SHOWN - len(rows))
-        rows += [_row((name, escape(what), escape(why), escape(area))) for what, why, area in places[:room]]
+        rows += [_draw_row((name, escape(what), escape(why), escape(area))) for what, why, area in places[:room]]
     if not rows:
         is_written = artifact["output"]["sheets"]
         return f"<p>{escape(words('page.left_out.none' if is_written else 'page.left_out.unread'))}</p>"
     note = f"<p>{escape(words('page.left_out.listed', listed=SHOWN, total=total))}</p>" if total > SHOWN else ""
-    return note + _table(words, ("sheet", "what", "reason", "table"), rows)
+    return note + _draw_table(words, ("sheet", "what", "reason", "table"), rows)
 
 
 def _left_out_places(sheet: Mapping[str, Any], words: Catalogue) -> list[tuple[str, str, str]]:
-    """What is left out of a sheet, why, and of which table."""
+    """List what is left out of a sheet, why, and of which table, in words."""
     if sheet.get("skipped"):
         return [(words("page.whole_sheet"), words("page.not_read"), "")]
     ranges = {table["ref"]: str(table["range"]) for table in sheet["tables"]}
     places = [
-        (_rows(run, words), drawing.kind_words(run["as"], words), ranges.get(run.get("table") or "", ""))
+        (_rows_in_words(run, words), drawing.kind_words(run["as"], words), ranges.get(run.get("table") or "", ""))
         for run in sheet["rows"]
         if run["as"] not in ("data", "header")
     ]
@@ -298,22 +306,22 @@ def _left_out_places(sheet: Mapping[str, Any], words: Catalogue) -> list[tuple[s
     return places
 
 
-def _rows(run: Mapping[str, Any], words: Catalogue) -> str:
-    """The rows of a run in words."""
+def _rows_in_words(run: Mapping[str, Any], words: Catalogue) -> str:
+    """Write the rows of a run in words."""
     if run["from"] == run["to"]:
         return words("page.row", row=run["from"])
     return words("page.rows", first=run["from"], last=run["to"])
 
 
-def _findings(artifact: ArtifactDocument, words: Catalogue, values: ShownValues | None) -> str:
-    """The first findings, one by one, as a table; a sentence if there are none."""
+def _draw_findings(artifact: ArtifactDocument, words: Catalogue, values: ShownValues | None) -> str:
+    """List the first findings one by one, as a table; a sentence if there are none."""
     validation = artifact["validation"]
     listed = validation["findings"][:SHOWN]
     if not listed:
         return f"<p>{escape(words('page.findings.none'))}</p>"
-    rows = (_row(cells) for cells in finding_rows(listed, words, SHOWN, values))
+    rows = (_draw_row(cells) for cells in finding_rows(listed, words, SHOWN, values))
     total = validation["total"]
     note = words("page.listed", listed=len(listed), total=total) if total > len(listed) else ""
-    return (f"<p>{escape(note)}</p>" if note else "") + _table(
+    return (f"<p>{escape(note)}</p>" if note else "") + _draw_table(
         words, ("severity", "place", "finding", "code", "settle"), rows
     )

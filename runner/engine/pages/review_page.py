@@ -37,7 +37,7 @@ _NAMED: Final = 20  # answers that fit nothing
 
 
 def review_page(review: ReviewDocument) -> str:
-    """The questions of a review as a page, with a decision that answers them as the job would."""
+    """Draw the questions of a review as a page, with a decision that answers them as the job would."""
     job, questions = review["job"], review["questions"]
     title = f"{job.get('workflow') or 'job'}: {len(questions)} question{'' if len(questions) == 1 else 's'}"
     file = next((source["name"] for source in review["inputs"] if source["role"] == "primary"), "the file")
@@ -47,10 +47,10 @@ def review_page(review: ReviewDocument) -> str:
     if review["decision"] is not None:
         decision_note = (
             f"<p>The decision of {escape(review['decision']['by'])} was applied and leaves these questions open."
-            f"{_unused(review.get('unused', []))}</p>"
+            f"{_name_unused(review.get('unused', []))}</p>"
         )
-    body = "".join(_question(number, question) for number, question in enumerate(questions, 1))
-    decision_text = json.dumps(_ready(review), indent=2, ensure_ascii=False)
+    body = "".join(_draw_question(number, question) for number, question in enumerate(questions, 1))
+    decision_text = json.dumps(_ready_decision(review), indent=2, ensure_ascii=False)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><title>{escape(title)}</title>'
@@ -66,8 +66,8 @@ def review_page(review: ReviewDocument) -> str:
     )
 
 
-def _unused(numbers: list[int]) -> str:
-    """The answers of an earlier decision that fit nothing, by number, in a sentence; empty if there are none."""
+def _name_unused(numbers: list[int]) -> str:
+    """Name the answers of an earlier decision that fit nothing, by number, in a sentence; empty if there are none."""
     if not numbers:
         return ""
     listed = ", ".join(map(str, numbers[:_NAMED])) + (" and others" if len(numbers) > _NAMED else "")
@@ -76,11 +76,11 @@ def _unused(numbers: list[int]) -> str:
     return f" Of its answers, {fits} no column and no question of this file: check headers, letters and ids."
 
 
-def _question(number: int, question: QuestionPart) -> str:
-    """A question as a section of the page."""
+def _draw_question(number: int, question: QuestionPart) -> str:
+    """Draw a question as a section of the page."""
     place = [question["input"], question["sheet"], question["table"] and question["table"].rpartition("!")[2]]
     where = ", ".join(escape(part) for part in place if part)
-    rows = "".join(_candidate(question, candidate) for candidate in question["candidates"])
+    rows = "".join(_draw_candidate(question, candidate) for candidate in question["candidates"])
     return (
         f"<section><h2>{number}. {escape(question['text'])}</h2>"
         f'<p class="soft">{where}; question <code>{escape(question["id"])}</code></p>'
@@ -89,34 +89,34 @@ def _question(number: int, question: QuestionPart) -> str:
     )
 
 
-def _candidate(question: QuestionPart, candidate: CandidatePart) -> str:
-    """A possible answer as a row of a table."""
+def _draw_candidate(question: QuestionPart, candidate: CandidatePart) -> str:
+    """Draw a possible answer as a row of a table."""
     chosen = candidate["value"] == question["chosen"]
     label = escape(candidate["label"]) + (' <b class="mark">(what the job would do)</b>' if chosen else "")
     value = "null" if candidate["value"] is None else escape(candidate["value"])
     sure = "" if candidate["probability"] is None else f"{candidate['probability']:.0%}"
-    reasons = [reason_text for reason in candidate["reasons"][:_REASONS] if (reason_text := _reason(reason))]
+    reasons = [reason_text for reason in candidate["reasons"][:_REASONS] if (reason_text := _draw_reason(reason))]
     return f"<tr><td>{label}</td><td><code>{value}</code></td><td>{sure}</td><td>{'; '.join(reasons)}</td></tr>"
 
 
-def _reason(reason: ReasonPart) -> str:
-    """What speaks for an answer, in words; its rule and weight as a title."""
+def _draw_reason(reason: ReasonPart) -> str:
+    """Draw what speaks for an answer, in words; its rule and weight as a title."""
     text = in_words(reason["rule"], reason["weight"])
     return f'<span title="{escape(reason["rule"])} {reason["weight"] or 0:+.2f}">{escape(text)}</span>' if text else ""
 
 
-def _ready(review: ReviewDocument) -> Json:
-    """A decision that answers every question as the job would."""
+def _ready_decision(review: ReviewDocument) -> Json:
+    """Make a decision that answers every question as the job would."""
     return {
         "decision": 1,
         "workflow": review["job"].get("workflow"),
         "by": "your name",
-        "answers": [_answer(question) for question in review["questions"]],
+        "answers": [_ready_answer(question) for question in review["questions"]],
     }
 
 
-def _answer(question: QuestionPart) -> Json:
-    """An answer that says by itself what it is about, where it can."""
+def _ready_answer(question: QuestionPart) -> Json:
+    """Make an answer that says by itself what it is about, where it can."""
     header = question["header"]
     plain = header is not None and header.isprintable()  # else it could not be copied from the page
     about = {"header": header, "column": question["column"]} if plain else {"column": question["column"]}
@@ -128,5 +128,5 @@ def _answer(question: QuestionPart) -> Json:
 
 
 def _escape_long(text: str) -> str:
-    """Text of any length: `escape` cuts what it is given."""
+    """Escape a text of any length; `escape` alone would cut it."""
     return "".join(escape(text[start : start + 1000]) for start in range(0, len(text), 1000))

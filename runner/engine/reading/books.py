@@ -109,7 +109,7 @@ class Block(NamedTuple):
     columns: list[list[Value]]
 
     def within(self, first: int, last: int) -> "Block":
-        """The rows from `first` to `last`; the block itself if that is all of them."""
+        """Return the rows from `first` to `last`; the block itself if that is all of them."""
         if self.numbers and first <= self.numbers[0] and self.numbers[-1] <= last:
             return self
         start, end = bisect_left(self.numbers, first), bisect_right(self.numbers, last)
@@ -173,7 +173,7 @@ class Layout:
     )  # areas of several cells that formulas of the sheet read (.xls only)
 
     def add_unit(self, column: int, unit: str, first: int, last: int) -> None:
-        """Note the unit that a column's number format shows in a run of rows; runs must come from top to bottom."""
+        """Remember the unit that a column's number format shows in a run of rows; runs must come from top to bottom."""
         runs = self.units.setdefault(column, {}).setdefault(unit, array("I"))
         if runs and runs[-1] == first - 1:
             runs[-1] = last
@@ -334,7 +334,7 @@ class RowBuilder:
             self._values[column] = value  # of two cells with one address the later wins, unless it is blank
 
     def done(self) -> Row | None:
-        """The open row, or None if it has no value; its cells are forgotten."""
+        """Finish the open row: return it, or None if it has no value, and forget its cells."""
         if not self._values:
             return None
         width = max(self._values)
@@ -368,7 +368,7 @@ def ascending(
 
 
 def _joined_row(before: list[Value], after: list[Value]) -> list[Value]:
-    """Two readings of one row as one: the later value wins, unless it is blank or unknown."""
+    """Join two readings of one row: the later value wins, unless it is blank or unknown."""
     blanks = (None, NO_CACHED_VALUE)
     return [
         old if new is None or (new is NO_CACHED_VALUE and old not in blanks) else new
@@ -386,14 +386,14 @@ def blocks_of(sheet: Sheet) -> Iterator[Block]:
 
 
 def turned(rows: Iterable[Row], size: int = BLOCK) -> Iterator[Block]:
-    """The same rows as blocks of columns, `size` rows in each."""
+    """Turn rows into blocks of columns, `size` rows in each."""
     source = iter(rows)
     while batch := list(islice(source, size)):
         yield Block([number for number, _ in batch], list(map(list, zip_longest(*[values for _, values in batch]))))
 
 
 def trimmed(values: list[Value]) -> list[Value]:
-    """The values of a row without the blanks at its end."""
+    """Cut the blanks at the end of a row's values."""
     width = len(values)
     while width and values[width - 1] is None:
         width -= 1
@@ -408,7 +408,7 @@ def rows_of(blocks: Iterable[Block]) -> Iterator[Row]:
 
 
 def gathered(blocks: Iterable[Block]) -> Iterator[Block]:
-    """The same rows in larger blocks: small ones are joined."""
+    """Join small blocks into larger ones; the rows stay the same."""
     numbers: list[int] = []
     columns: list[list[Value]] = []
     for block in blocks:
@@ -463,7 +463,7 @@ class SharedStrings:
             raise errors.too_large(f"it has over {len(self)} shared strings")
 
     def __getitem__(self, index: int) -> str | None:
-        """The string at an index, None for an empty one; IndexError past the end.
+        """Return the string at an index, None for an empty one; IndexError past the end.
 
         The caller must refuse negative indexes.
         """

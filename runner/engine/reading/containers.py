@@ -47,7 +47,7 @@ class ZipArchive:
         self.what = what
         file.seek(0, 2)
         self._length = file.tell()
-        entries = self._directory()
+        entries = self._read_entries()
         self._refuse_overlaps(entries)
         total = sum(entry.size for entry in entries)
         if total > 8 * limits.ratio_floor and total > self._length * limits.max_ratio:
@@ -56,7 +56,7 @@ class ZipArchive:
         self._folded = {name.casefold(): name for name in self.entries}
 
     def find(self, name: str) -> Entry | None:
-        """The entry with this name, ignoring case; None if there is none."""
+        """Return the entry with this name, ignoring case; None if there is none."""
         name = name.lstrip("/")
         entry = self.entries.get(name)
         if entry is None and (real := self._folded.get(name.casefold())) is not None:
@@ -64,7 +64,7 @@ class ZipArchive:
         return entry
 
     def read(self, entry: Entry, *, at_most: int | None = None) -> bytes:
-        """The whole part; refused if it inflates to more than ``at_most`` bytes."""
+        """Return the whole part; refuses one that inflates to more than ``at_most`` bytes."""
         cap = self._limits.max_part_bytes if at_most is None else at_most
         if entry.size > cap:
             raise errors.too_large(f"its part {_printable(entry.name)} has {entry.size} bytes; the limit is {cap}")
@@ -78,7 +78,7 @@ class ZipArchive:
         return b"".join(parts)
 
     def stream(self, entry: Entry) -> Iterator[bytes]:
-        """The part in pieces of at most 256 KiB, counted against the limits; its CRC is checked at the end."""
+        """Yield the part in pieces of at most 256 KiB, counted against the limits; its CRC is checked at the end."""
         limits = self._limits
         if entry.locked:
             raise errors.encrypted("a zip with parts")
@@ -89,7 +89,7 @@ class ZipArchive:
         if entry.size > limits.ratio_floor and entry.size > entry.stored * limits.max_ratio:
             raise errors.hostile(f"its part {_printable(entry.name)} is compressed more than {limits.max_ratio} to 1")
         total, crc = 0, 0
-        for piece in self._inflated(entry):
+        for piece in self._inflate(entry):
             total += len(piece)
             if total > entry.size:
                 raise errors.hostile(f"its part {_printable(entry.name)} is larger than it declares")
@@ -100,8 +100,8 @@ class ZipArchive:
         if crc != entry.crc:
             raise errors.damaged(f"the checksum of its part {_printable(entry.name)} does not match")
 
-    def _inflated(self, entry: Entry) -> Iterator[bytes]:
-        """The part's bytes in pieces, as they are inflated."""
+    def _inflate(self, entry: Entry) -> Iterator[bytes]:
+        """Yield the part's bytes in pieces, as they are inflated."""
         position = self._data_offset(entry)
         left = entry.stored
         inflate: Any = isal_zlib.decompressobj(-15) if entry.method == _DEFLATED else None
@@ -126,10 +126,10 @@ class ZipArchive:
                     return
                 raw = inflate.unconsumed_tail
         if inflate is not None:
-            yield from _rest_of(inflate, entry)
+            yield from _drain_decompressor(inflate, entry)
 
     def _data_offset(self, entry: Entry) -> int:
-        """Where a part's bytes start: behind its local header."""
+        """Return where a part's bytes start: behind its local header."""
         self._file.seek(entry.offset)
         header = self._file.read(30)
         if len(header) < 30:
@@ -139,8 +139,8 @@ class ZipArchive:
         name_length, extra_length = struct.unpack_from("<HH", header, 26)
         return entry.offset + 30 + int(name_length) + int(extra_length)
 
-    def _directory(self) -> list[Entry]:
-        """The entries of the zip's directory, which is found from the end of the file."""
+    def _read_entries(self) -> list[Entry]:
+        """Read the entries of the zip's directory, which is found from the end of the file."""
         start = max(0, self._length - _END_SEARCH)
         self._file.seek(start)
         tail = self._file.read(_END_SEARCH)
@@ -150,17 +150,18 @@ class ZipArchive:
         count, size, offset = struct.unpack_from("<10xHII", tail, end_record)
         end_at = start + end_record
         if count == _HUGE16 or _HUGE32 in (size, offset):
-            count, size, offset, end_at = self._directory64(end_at, (count, size, offset))
+            count, size, offset, end_at = self._find_directory(end_at, (count, size, offset))
         if count > self._limits.max_entries or size > _MAX_DIRECTORY:
             raise errors.hostile(f"a zip with {count} parts")
         shift = end_at - size - offset  # bytes before the zip, as in self-extracting archives
         if shift < 0:
             raise errors.truncated(self.what)
         self._file.seek(offset + shift)
-        return list(self._central(self._file.read(size), count, shift))
+        return list(self._parse_directory(self._file.read(size), count, shift))
 
-    def _directory64(self, end_at: int, small: tuple[int, int, int]) -> tuple[int, int, int, int]:
-        """Count, size and offset of a directory with 64-bit numbers, and its end record; otherwise the small ones."""
+    def _find_directory(self, end_at: int, small: tuple[int, int, int]) -> tuple[int, int, int, int]:
+        """Return count, size and offset of a directory with 64-bit numbers, and its end record; otherwise the `small`
+        ones."""
         self._file.seek(max(0, end_at - 20))
         locator = self._file.read(20)
         if len(locator) < 20 or locator[:4] != b"PK\x06\x07":
@@ -175,8 +176,8 @@ class ZipArchive:
         count, size, offset = struct.unpack_from("<32xQQQ", record)
         return count, size, offset, end_record
 
-    def _central(self, raw: bytes, count: int, shift: int) -> Iterator[Entry]:
-        """The entries of the central directory. `shift`: bytes before the zip."""
+    def _parse_directory(self, raw: bytes, count: int, shift: int) -> Iterator[Entry]:
+        """Yield the entries of the central directory. `shift`: bytes before the zip."""
         position = 0
         for _ in range(count):
             if raw[position : position + 4] != _CENTRAL or len(raw) - position < 46:
@@ -225,8 +226,8 @@ def _wide_sizes(extra: bytes, size: int, stored: int, offset: int) -> tuple[int,
     return size, stored, offset
 
 
-def _rest_of(inflate: Any, entry: Entry) -> Iterator[bytes]:
-    """What the decompressor still holds after the last byte of a part."""
+def _drain_decompressor(inflate: Any, entry: Entry) -> Iterator[bytes]:
+    """Yield what the decompressor still holds after the last byte of a part."""
     while not inflate.eof:
         try:
             piece = inflate.decompress(b"", _INFLATE)
@@ -291,7 +292,7 @@ class Container:
         return next((stream for stream in self.streams if stream.lower() == name.lower()), None)
 
     def read(self, name: str) -> bytes:
-        """The whole stream."""
+        """Return the whole stream with this name."""
         first, size = self.streams[name]
         raw = self._mini_bytes(first) if size < self._cutoff else self._chain_bytes(first)
         if len(raw) < size:
@@ -299,7 +300,7 @@ class Container:
         return raw[:size]
 
     def _sector_bytes(self, number: int) -> bytes:
-        """The bytes of one sector."""
+        """Return the bytes of one sector."""
         self._file.seek((number + 1) * self._sector)
         raw = self._file.read(self._sector)
         if not raw:
@@ -307,7 +308,7 @@ class Container:
         return raw.ljust(self._sector, b"\x00")  # the last sector may be short
 
     def _read_fat(self, header: bytes, next_table: int) -> list[int]:
-        """The table of all sectors: for each the next one of its chain."""
+        """Read the table of all sectors: for each the next one of its chain."""
         fat_sectors = [sector for sector in struct.unpack_from("<109I", header, 76) if sector < _FREE]
         tables = 0
         while next_table < _FREE:
@@ -326,8 +327,8 @@ class Container:
         count = len(raw) // 4
         return list(struct.unpack(f"<{count}I", raw[: count * 4]))
 
-    def _chain(self, sector: int, table: list[int]) -> Iterator[int]:
-        """The sectors of a chain in order; raises if it leads outside the file or in a circle."""
+    def _follow_chain(self, sector: int, table: list[int]) -> Iterator[int]:
+        """Yield the sectors of a chain in order; raises if it leads outside the file or in a circle."""
         steps_left = len(table)
         while sector < _FREE:
             if sector >= len(table):
@@ -342,16 +343,16 @@ class Container:
         """Read the chain; consecutive sectors are read at once."""
         parts: list[bytes] = []
         start = end = -1
-        for sector in self._chain(first, self._fat):
+        for sector in self._follow_chain(first, self._fat):
             if sector != end:
-                parts.append(self._run(start, end))
+                parts.append(self._read_sectors(start, end))
                 start = sector
             end = sector + 1
-        parts.append(self._run(start, end))
+        parts.append(self._read_sectors(start, end))
         return b"".join(parts)
 
-    def _run(self, start: int, end: int) -> bytes:
-        """The bytes of consecutive sectors, the first included and `end` not."""
+    def _read_sectors(self, start: int, end: int) -> bytes:
+        """Read consecutive sectors, `start` included and `end` not."""
         if start < 0:
             return b""
         self._file.seek((start + 1) * self._sector)
@@ -364,12 +365,14 @@ class Container:
     def _mini_bytes(self, first: int) -> bytes:
         """The bytes of a chain of mini sectors, in which small streams are stored."""
         stream = self._mini_stream
-        return b"".join(stream[sector * _MINI : (sector + 1) * _MINI] for sector in self._chain(first, self._mini_fat))
+        return b"".join(
+            stream[sector * _MINI : (sector + 1) * _MINI] for sector in self._follow_chain(first, self._mini_fat)
+        )
 
     def _read_directory(self, raw: bytes) -> None:
-        """Note the streams of the root, and the stream that holds the mini sectors."""
+        """Remember the streams of the root, and the stream that holds the mini sectors."""
         count = min(len(raw) // 128, _MAX_ENTRIES)
-        at_root = self._at_root(raw, count)
+        at_root = self._entries_at_root(raw, count)
         for number in range(count):
             offset = number * 128
             (length,) = struct.unpack_from("<H", raw, offset + 64)
@@ -385,8 +388,8 @@ class Container:
             elif kind == 1:
                 self.streams.setdefault(name + "/", (_FREE, 0))
 
-    def _at_root(self, raw: bytes, count: int) -> set[int]:
-        """The entries directly below the root, a tree of siblings; empty if the tree is broken."""
+    def _entries_at_root(self, raw: bytes, count: int) -> set[int]:
+        """Return the entries directly below the root, a tree of siblings; empty if the tree is broken."""
         entries: set[int] = set()
         pending = [struct.unpack_from("<I", raw, 76)[0]] if count and raw[66] == 5 else []
         while pending:
@@ -398,7 +401,7 @@ class Container:
 
 
 def refusal(container: Container) -> errors.InputUnreadable | None:
-    """Why a container is not an .xls workbook; None if it may be one."""
+    """Explain why a container is not an .xls workbook; None if it may be one."""
     names = container.streams
     if "EncryptedPackage" in names or "EncryptionInfo" in names:
         return errors.encrypted("an Office document (most likely an .xlsx workbook)")

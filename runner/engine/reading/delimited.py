@@ -83,30 +83,30 @@ class DelimitedSheet:
         return rows_of(self.blocks())
 
     def blocks(self) -> Iterator[Block]:
-        """The rows by column; records of another shape than the table's are corrected on the way."""
+        """Yield the rows by column; records of another shape than the table's are corrected on the way."""
         limits = self._limits
         pending: list[list[str]] = []
         cells = rows_above = header_width = 0
         widths_below = set[int]()  # widths of the rows under the header
-        for records in self._batches():
+        for records in self._read_batches():
             widths = list(map(len, records))
             widths_below.update(widths if header_width else widths[1:])
             header_width = header_width or (widths[0] if all(records[0]) else -1)
             self._reshaper.reshape(rows_above + len(pending), records, widths)
             cells += sum(widths)
             if max(widths) > limits.max_columns or cells > limits.max_cells:
-                raise _too_many(rows_above + len(pending), widths, cells, limits)
+                raise _refuse_size(rows_above + len(pending), widths, cells, limits)
             pending += records
             while len(pending) >= BLOCK:
-                yield from _turned(rows_above, pending[:BLOCK])
+                yield from _to_block(rows_above, pending[:BLOCK])
                 rows_above += BLOCK
                 del pending[:BLOCK]
         if widths_below == {header_width - 1} and header_width >= _WIDE and rows_above + len(pending) > LEAST:
             self._troubles.add("short_row", 1)
-        yield from _turned(rows_above, pending)
+        yield from _to_block(rows_above, pending)
 
     def remarks(self) -> list[Remark]:
-        """The ambiguous rows of the last reading, as far as it got."""
+        """Return remarks on the ambiguous rows of the last reading, as far as it got."""
         instead = "Windows-1252" if self._encoding.errors == "surrogateescape" else "U+FFFD"
         return [
             Remark(
@@ -119,8 +119,8 @@ class DelimitedSheet:
             for kind, rows in self._troubles.rows.items()
         ]
 
-    def _batches(self) -> Iterator[list[list[str]]]:
-        """The records of the file from its start, batch by batch."""
+    def _read_batches(self) -> Iterator[list[list[str]]]:
+        """Yield the records of the file from its start, batch by batch."""
         with _Text(self._file, self._encoding) as text:
             for _ in range(self._dialect.skip_lines):
                 text.readline()
@@ -131,8 +131,8 @@ class DelimitedSheet:
             yield from filter(None, records.batches())
 
 
-def _turned(above: int, records: list[list[str]]) -> Iterator[Block]:
-    """The non-blank records by column; nothing if there are none."""
+def _to_block(above: int, records: list[list[str]]) -> Iterator[Block]:
+    """Turn the non-blank records into a block of columns; nothing if there are none."""
     numbers = list(range(above + 1, above + len(records) + 1))
     filled = list(map(any, records))
     if not all(filled):
@@ -144,8 +144,8 @@ def _turned(above: int, records: list[list[str]]) -> Iterator[Block]:
         yield Block(numbers, columns)
 
 
-def _too_many(above: int, widths: list[int], cells: int, limits: ReadLimits) -> errors.InputUnreadable:
-    """Why a file has too many columns or cells."""
+def _refuse_size(above: int, widths: list[int], cells: int, limits: ReadLimits) -> errors.InputUnreadable:
+    """Make the error for a file with too many columns or cells."""
     wide_row = next((row for row, width in enumerate(widths, above + 1) if width > limits.max_columns), None)
     if wide_row is not None:
         width = widths[wide_row - above - 1]
@@ -170,7 +170,7 @@ class _Text:
 def open_delimited(file: BinaryIO, *, name: str, limits: ReadLimits, options: TextOptions) -> Book:
     """Open a text file; what the manifest does not declare about it is detected."""
     encoding = encodings.detect(file, declared=options.encoding)
-    sample, is_cut = _sample(file, encoding)
+    sample, is_cut = _read_sample(file, encoding)
     dialect = dialects.detect(sample, name=name, is_cut=is_cut, delimiter=options.delimiter, quote=options.quote)
     sheet = DelimitedSheet(file, PurePath(name).stem or "Sheet1", encoding, dialect, limits)
     notes: dict[str, object] = {
@@ -197,8 +197,8 @@ def _manifest_line(**option: str) -> str:
     return f'"reading": {json.dumps(option, ensure_ascii=False)}'
 
 
-def _sample(file: BinaryIO, encoding: encodings.Encoding) -> tuple[list[str], bool]:
-    """The first lines, and whether there are more."""
+def _read_sample(file: BinaryIO, encoding: encodings.Encoding) -> tuple[list[str], bool]:
+    """Return the first lines, and whether there are more."""
     lines: list[str] = []
     characters = 0
     with _Text(file, encoding) as text:
@@ -211,7 +211,7 @@ def _sample(file: BinaryIO, encoding: encodings.Encoding) -> tuple[list[str], bo
 
 
 def encoding_choice(encoding: encodings.Encoding) -> Iterator[ReadingChoice]:
-    """The choice of an encoding, if there was one."""
+    """Yield the choice of an encoding, if there was one."""
     if encoding.evidence:
         rivals = [name for name in encoding.evidence if name != encoding.name]
         other = f"; {rivals[0]} gives a different text that is as plausible" if rivals else ""
@@ -226,7 +226,7 @@ def encoding_choice(encoding: encodings.Encoding) -> Iterator[ReadingChoice]:
 
 
 def _delimiter_choice(dialect: Dialect) -> Iterator[ReadingChoice]:
-    """The choice of a delimiter, if another one fits nearly as well."""
+    """Yield the choice of a delimiter, if another one fits nearly as well."""
     if dialect.sure and dialect.evidence.get(dialect.rival, 0) < 2:
         return
     chosen, rival = (_SHOWN.get(sign, sign) for sign in (dialect.delimiter, dialect.rival))

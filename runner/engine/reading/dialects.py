@@ -34,9 +34,10 @@ _SEP_LINE = re.compile(r'\ufeff?"?sep=(.)"?[\r\n]*$', re.IGNORECASE)
 def detect(
     lines: list[str], *, name: str, is_cut: bool = False, delimiter: str | None = None, quote: str | None = None
 ) -> Dialect:
-    """``lines`` are whole lines from the start of the file, all of them unless it ``is_cut``.
+    """Detect the delimiter, the quote and the width of records.
 
-    Declared options are not detected.
+    ``lines`` are whole lines from the start of the file, all of them unless it ``is_cut``. Declared options are not
+    detected.
     """
     sep_line = _SEP_LINE.match(lines[0]) if lines else None
     skip = 1 if sep_line and (delimiter is None or delimiter == sep_line[1]) else 0
@@ -46,7 +47,7 @@ def detect(
     if quote is None and (bare := whole_lines(sample)) is not None:
         inner = detect(bare, name=name, is_cut=is_cut, delimiter=delimiter)
         return replace(inner, skip_lines=skip, in_quotes=True)
-    best, attempts, is_guess = _best(sample, name, delimiter, quote)
+    best, attempts, is_guess = _choose_attempt(sample, name, delimiter, quote)
     dialect = Dialect(
         delimiter=best.delimiter,
         quote=best.quote,
@@ -59,16 +60,17 @@ def detect(
     return _with_evidence(dialect, best, attempts, is_guess=is_guess) if is_detected else dialect
 
 
-def _best(
+def _choose_attempt(
     sample: list[str], name: str, delimiter: str | None, quote: str | None
 ) -> tuple["_Attempt", list["_Attempt"], bool]:
-    """The most table-like way to read the sample, all ways that were tried, and whether only its head is a table.
+    """Choose the most table-like way to read the sample; return it, all ways that were tried, and whether only the
+    sample's head is a table.
 
     A few records above many lines of text: the end of a report, or an unbalanced quote.
     """
     may_use_head = delimiter is None and len(sample) > _HEAD
     for lines in (sample, sample[:_HEAD]) if may_use_head else (sample,):
-        attempts = _attempts(lines, name, delimiter, quote)
+        attempts = _try_all(lines, name, delimiter, quote)
         best = max(attempts, key=lambda attempt: attempt.score, default=None)
         if best is not None and (best.score > 0 or delimiter is not None):
             return best, attempts, lines is not sample
@@ -76,7 +78,7 @@ def _best(
 
 
 def _with_evidence(dialect: Dialect, best: "_Attempt", attempts: list["_Attempt"], *, is_guess: bool) -> Dialect:
-    """The dialect with what speaks for its delimiter and for the next best, and whether the choice is sure."""
+    """Copy the dialect with what speaks for its delimiter and for the next best, and whether the choice is sure."""
     if best.is_single_headed:
         return replace(dialect, sure=False, evidence={best.delimiter: best.agreeing})
     others = [attempt for attempt in attempts if attempt.delimiter != best.delimiter and attempt.score > 0]
@@ -91,13 +93,13 @@ def _with_evidence(dialect: Dialect, best: "_Attempt", attempts: list["_Attempt"
     )
 
 
-def _attempts(sample: list[str], name: str, delimiter: str | None, quote: str | None) -> list["_Attempt"]:
-    """Every combination of delimiter and quote that is possible, tried on the sample."""
+def _try_all(sample: list[str], name: str, delimiter: str | None, quote: str | None) -> list["_Attempt"]:
+    """Try every possible combination of delimiter and quote on the sample."""
     tried = [
         _Attempt(sample, sign, quote_sign, weight * (1.001 if sign == _by_name(name) else 1))
         for sign, weight in ({**_DELIMITERS, **_RARE} if delimiter is None else {delimiter: 1.0}).items()
         if delimiter is not None or _is_possible(sample, sign)
-        for quote_sign in (_quotes(sample, sign) if quote is None else [quote])
+        for quote_sign in (_possible_quotes(sample, sign) if quote is None else [quote])
         if quote_sign != sign
     ]
     # A character that splits every line is a delimiter; one that is absent from the first line is part of values.
@@ -121,8 +123,8 @@ def _is_possible(sample: list[str], delimiter: str) -> bool:
     return delimiter != ":" or not re.search(r"https?://|\d:\d\d|: ", "".join(sample[:_ROWS]))
 
 
-def _quotes(sample: list[str], delimiter: str) -> list[str]:
-    """The possible quotes; single quotes count only if they enclose whole fields."""
+def _possible_quotes(sample: list[str], delimiter: str) -> list[str]:
+    """Return the possible quotes; single quotes count only if they enclose whole fields."""
     text = "".join(sample)
     if "'" not in text:
         return ['"']
@@ -143,7 +145,7 @@ def _quotes(sample: list[str], delimiter: str) -> list[str]:
 
 
 def _has_blanks_before_quotes(sample: list[str], delimiter: str, quote: str) -> bool:
-    """`1, "Lee, Ann", x`: the blank belongs to the comma."""
+    """Whether blanks before a quote belong to the delimiter: `1, "Lee, Ann", x`."""
     if not quote or delimiter in " \t":
         return False
     escaped, escaped_quote = re.escape(delimiter), re.escape(quote)
@@ -154,22 +156,23 @@ def _has_blanks_before_quotes(sample: list[str], delimiter: str, quote: str) -> 
 
 
 def _with_escapes(sample: list[str], dialect: Dialect, *, is_cut: bool) -> Dialect:
-    """The dialect with the width of regular records, and with backslash escapes if that leaves fewer irregular ones."""
+    """Copy the dialect with the width of regular records, and with backslash escapes if that leaves fewer irregular
+    ones."""
     if not dialect.quote or not any(dialect.quote in line for line in sample):
         return dialect
-    irregular, plain = _read_by(sample, dialect, is_cut=is_cut)
+    irregular, plain = _count_irregular(sample, dialect, is_cut=is_cut)
     if not any("\\" + dialect.quote in line for line in sample):
         return plain
     # A writer that escapes backslashes leaves no single one: a single one means that pairs are literal.
     lone_backslash = re.search(rf'(?<!\\)(?:\\\\)*\\[^\\{re.escape(dialect.quote)}nrt0"]', "".join(sample))
-    irregular_escaped, escaped = _read_by(
+    irregular_escaped, escaped = _count_irregular(
         sample, replace(dialect, escape="\\", undo_backslashes=lone_backslash is None), is_cut=is_cut
     )
     return escaped if irregular_escaped < irregular else plain
 
 
-def _read_by(sample: list[str], dialect: Dialect, *, is_cut: bool) -> tuple[int, Dialect]:
-    """How many records are irregular, and the dialect with the width of most others."""
+def _count_irregular(sample: list[str], dialect: Dialect, *, is_cut: bool) -> tuple[int, Dialect]:
+    """Count the records that are irregular, and return the dialect with the width of most others."""
     records = Records([list(sample)], dialect, is_cut=is_cut)
     widths = [len(record) for batch in records.batches() for record in batch]
     troubled = {row for kind, rows in records.troubles.rows.items() if kind in _QUOTES for row in rows}
@@ -190,10 +193,10 @@ class _Attempt:
         self.agreeing = 0
         self.splits_first = self.splits_all = False  # splits the first line; splits every line into equally many fields
         self.is_single_headed = False  # one field over lines of two: a title, or the header of a single column
-        self.score = weight * self._score(sample)
+        self.score = weight * self._score_rows(sample)
 
-    def _rows(self, sample: list[str]) -> list[list[str]]:
-        """The first rows of the sample, by this delimiter and quote."""
+    def _split_sample(self, sample: list[str]) -> list[list[str]]:
+        """Split the first rows of the sample, by this delimiter and quote."""
         reader = csv.reader(
             sample,
             delimiter=self.delimiter,
@@ -210,10 +213,10 @@ class _Attempt:
             rows.pop()  # incomplete: the sample ends, or a quote never closes
         return rows
 
-    def _score(self, sample: list[str]) -> float:
-        """Higher for rows of one width, several columns, and cells that look like data."""
+    def _score_rows(self, sample: list[str]) -> float:
+        """Score the rows: higher if they have one width, several columns, and cells that look like data."""
         try:
-            rows = self._rows(sample)
+            rows = self._split_sample(sample)
         except csv.Error:
             return 0.0
         if not rows:
@@ -236,7 +239,8 @@ class _Attempt:
         return alike * spread * (0.1 + known)
 
     def _separates_all(self, rows: list[list[str]], sample: list[str]) -> bool:
-        """A rare delimiter gives every row one width; a single one has no blanks beside it and no common rival."""
+        """Whether a rare delimiter separates all rows: it gives each one width; a single one has no blanks beside it
+        and no common rival."""
         if self.agreeing < len(rows) or self.width < 2 or len(rows) < 2:
             return False
         if self.width > 2:
@@ -250,7 +254,8 @@ class _Attempt:
         )
 
     def _is_spaced(self, rows: list[list[str]], sample: list[str]) -> bool:
-        """Blanks occur in any text: they delimit fields only between quotes, or where lines of numbers agree."""
+        """Whether blanks delimit fields: they occur in any text, so they do only between quotes, or where lines of
+        numbers agree."""
         if len(sample) < 5:
             return False
         if sum('" "' in line for line in sample) > 0.5 * len(sample):

@@ -41,7 +41,7 @@ _SCRIPTS: Final = (
 
 
 def _class_of(char: str) -> str:
-    """The class of a character, by its script and case or as a sign."""
+    """Return the class of a character, by its script and case or as a sign."""
     if char.isascii():
         return _ascii_class_of(char)
     if char in _SIGNS:
@@ -60,7 +60,7 @@ def _class_of(char: str) -> str:
 
 
 def _ascii_class_of(char: str) -> str:
-    """The class of an ASCII character: a small letter, a capital, a digit, a blank or a sign."""
+    """Return the class of an ASCII character: a small letter, a capital, a digit, a blank or a sign."""
     if char.isalpha():
         return "a" if char.islower() else "A"
     if char.isdigit():
@@ -137,7 +137,8 @@ _REGIONS: Final = (
 
 
 def coherence(text: str) -> float:
-    """The share of non-ASCII letters that the likeliest language or region uses; 1 if there are no Latin ones."""
+    """Return the share of non-ASCII letters that the likeliest language or region uses; 1 if there are no Latin
+    ones."""
     letters = Counter(letter for letter in text.lower() if "\x7f" < letter < "\u0250" and letter.isalpha())
     total = letters.total()
     if not total:
@@ -212,13 +213,13 @@ def detect(file: BinaryIO, *, declared: str | None = None) -> Encoding:
         return Encoding(name=name, sure=True, errors="surrogateescape" if name == "utf-8" else "replace", declared=True)
     if wide := is_wide(head):
         return Encoding(name=wide, sure=True, errors="replace")
-    scanned = _scan(file)
+    scanned = _scan_as_utf8(file)
     valid, broken = scanned.valid, scanned.broken
     if not broken:
-        return Encoding(name=_escaped(file, scanned.sample) or "utf-8", sure=True)
+        return Encoding(name=_detect_escapes(file, scanned.sample) or "utf-8", sure=True)
     if valid > 10 * broken or valid >= max(broken, _MANY):  # some bytes are broken, or pasted in
         return Encoding(name="utf-8", sure=True, errors="surrogateescape")
-    return _likeliest(scanned.sample)
+    return _choose_likeliest(scanned.sample)
 
 
 class _Scanned(NamedTuple):
@@ -229,8 +230,8 @@ class _Scanned(NamedTuple):
     valid: int  # non-ASCII characters that are
 
 
-def _scan(file: BinaryIO) -> _Scanned:
-    """Read a whole file as UTF-8, in constant memory."""
+def _scan_as_utf8(file: BinaryIO) -> _Scanned:
+    """Read a whole file as UTF-8, in constant memory; return what that shows."""
     file.seek(0)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     lines: dict[bytes, None] = {}
@@ -251,7 +252,7 @@ def _scan(file: BinaryIO) -> _Scanned:
     return _Scanned(b"\n".join(lines), broken, valid)
 
 
-def _escaped(file: BinaryIO, sample: bytes) -> str | None:
+def _detect_escapes(file: BinaryIO, sample: bytes) -> str | None:
     """Detect seven-bit Japanese between escapes, as mail and old Unix tools write it."""
     if sample != b"\x1b":
         return None
@@ -278,8 +279,8 @@ class _Rival(NamedTuple):
     words: int
 
 
-def _likeliest(sample: bytes) -> Encoding:
-    """The likeliest older encoding of lines with non-ASCII bytes."""
+def _choose_likeliest(sample: bytes) -> Encoding:
+    """Choose the likeliest older encoding of lines with non-ASCII bytes."""
     sample = _whole_characters(sample)
     lines = sample.count(b"\n") + 1
     if _is_signs(sample):
@@ -288,17 +289,17 @@ def _likeliest(sample: bytes) -> Encoding:
     for name in ("cp932", "euc_jp"):
         if _is_kana(sample, name):
             return _guess(name, sure=True, evidence={name: lines})
-    rivals = _ranked(sample)
+    rivals = _rank_encodings(sample)
     if not rivals or (rivals[0].implausible and _is_half_width(sample)):
         name = "cp932" if _is_half_width(sample) else "cp1252"
         return _guess(name, sure=False, evidence=_evidence(rivals[:1]))
     if rivals[0].name not in _EAST_ASIAN and _is_hangul(sample):
         return _guess("cp949", sure=False, evidence={"cp949": rivals[0].words} | _evidence(rivals[:1]))
-    return _best_of(rivals, sample)
+    return _choose_best(rivals, sample)
 
 
-def _best_of(rivals: Sequence[_Rival], sample: bytes) -> Encoding:
-    """The encoding of the most plausible text; sure if no other text is nearly as plausible."""
+def _choose_best(rivals: Sequence[_Rival], sample: bytes) -> Encoding:
+    """Choose the encoding of the most plausible text; sure if no other text is nearly as plausible."""
     same = [rival for rival in rivals if rival.text == rivals[0].text]
     best = min(same, key=lambda rival: _ORDER.get(rival.name, -1))  # of those that give the same text, the most common
     others = [rival for rival in rivals if rival.text != best.text]
@@ -318,7 +319,10 @@ def _evidence(rivals: Iterable[_Rival]) -> dict[str, int]:
 
 
 def _reads_in_a_neighbour(sample: bytes, best: _Rival) -> bool:
-    """With only a letter or two: whether the other main encoding of Latin letters gives another word."""
+    """Whether the encoding that is most often taken for the best one gives other plausible words.
+
+    Asked only of texts with one or two letters beyond ASCII, which say too little by themselves.
+    """
     for pair in _NEIGHBOURS:
         for name in pair if best.name in pair else ():
             text = sample.decode(name, "replace")
@@ -385,15 +389,15 @@ def _is_half_width(sample: bytes) -> bool:
 
 
 def _whole_characters(sample: bytes) -> bytes:
-    """The sample within its limit, cut at a sign that is never part of a multibyte character."""
+    """Cut the sample to its limit, at a sign that is never part of a multibyte character."""
     if len(sample) <= _SAMPLE:
         return sample
     cut = max(sample.rfind(sign, 0, _SAMPLE) for sign in (b"\n", b",", b";", b"\t", b" "))
     return sample[: cut if cut > 0 else _SAMPLE]
 
 
-def _ranked(sample: bytes) -> list[_Rival]:
-    """The older encodings that decode the sample, the most plausible first."""
+def _rank_encodings(sample: bytes) -> list[_Rival]:
+    """Return the older encodings that decode the sample, the most plausible first."""
     import chardet  # noqa: PLC0415  # only files in older encodings need it, and it takes a while to load
 
     judged = b"\n" + sample.translate(None, _CONTROLS)  # keep chardet from seeing a magic number or binary data
@@ -418,10 +422,10 @@ def _ranked(sample: bytes) -> list[_Rival]:
             )
             best = max(best, score)
             break
-    return _with_better_twin(sorted(rivals, key=lambda guess: -guess.score))
+    return _prefer_better_twin(sorted(rivals, key=lambda guess: -guess.score))
 
 
-def _with_better_twin(rivals: list[_Rival]) -> list[_Rival]:
+def _prefer_better_twin(rivals: list[_Rival]) -> list[_Rival]:
     """Of two encodings with the same letters, prefer the one with fewer implausible words, whatever their scores."""
     best = rivals[0] if rivals else None
     if best is None:
@@ -451,7 +455,7 @@ def _is_short(best: _Rival, others: list[_Rival]) -> bool:
 
 
 def is_wide(head: bytes) -> str:
-    """The byte order of UTF-16 text without a mark, which has zero bytes at every other place; otherwise empty.
+    """Return the byte order of UTF-16 text without a mark, which has zero bytes at every other place; otherwise empty.
 
     Digits, blanks and delimiters give any UTF-16 text some zero bytes; other text has none.
     """

@@ -30,7 +30,7 @@ def no_content() -> InputUnreadable:
 
 
 def encrypted(what: str) -> InputUnreadable:
-    """The error for a file that is protected with a password."""
+    """Make the error for a file that is protected with a password."""
     return InputUnreadable(
         "encrypted",
         f"The file is {what} protected with a password.",
@@ -56,7 +56,7 @@ def damaged(what: str) -> InputUnreadable:
 
 
 def hostile(what: str) -> InputUnreadable:
-    """The error for a file that no spreadsheet program wrote."""
+    """Make the error for a file that no spreadsheet program wrote."""
     return InputUnreadable(
         "hostile",
         f"The file was not written by a spreadsheet program: {what}.",
@@ -65,7 +65,7 @@ def hostile(what: str) -> InputUnreadable:
 
 
 def too_large(what: str) -> InputUnreadable:
-    """The error for a file that exceeds a limit."""
+    """Make the error for a file that exceeds a limit."""
     return InputUnreadable(
         "too_large",
         f"The file is too large: {what}.",
@@ -74,7 +74,7 @@ def too_large(what: str) -> InputUnreadable:
 
 
 def too_wide(what: str) -> InputUnreadable:
-    """The error for a file with too many columns."""
+    """Make the error for a file with too many columns."""
     return InputUnreadable(
         "too_large",
         f"The file is too wide: {what}.",

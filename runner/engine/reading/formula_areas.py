@@ -24,14 +24,14 @@ def _u16(body: bytes, at: int) -> int:
 
 
 def areas_read(body: bytes) -> Iterator[Area]:
-    """The areas that the formula of a record reads, as first and last row and column."""
+    """Yield the areas that the formula of a record reads, as first and last row and column."""
     if len(body) < _START + 2:
         return
     tokens = body[_START + 2 : _START + 2 + _u16(body, _START)]
     at = 0
     while at < len(tokens):
         token = tokens[at] if tokens[at] < 0x20 else tokens[at] & 0x1F | 0x20
-        length = _length(tokens, at + 1, token)
+        length = _operand_length(tokens, at + 1, token)
         if length is None or at + 1 + length > len(tokens):
             return
         if token == _AREA:
@@ -40,8 +40,8 @@ def areas_read(body: bytes) -> Iterator[Area]:
         at += 1 + length
 
 
-def _length(tokens: bytes, at: int, token: int) -> int | None:
-    """The bytes of a token's operands, which start at an offset; None: not known."""
+def _operand_length(tokens: bytes, at: int, token: int) -> int | None:
+    """Return the length in bytes of a token's operands, which start at an offset; None: not known."""
     if token in _PLAIN:
         return 0
     if token == _TEXT and at + 1 < len(tokens):

@@ -34,7 +34,7 @@ class Kinds(dict[str, Kind]):
         return kind
 
     def of(self, value: Any) -> Kind:
-        """The kind of any value that is not blank."""
+        """Return the kind of any value that is not blank."""
         if value.__class__ is str:
             return self[value]
         if isinstance(value, bool):
@@ -45,14 +45,14 @@ class Kinds(dict[str, Kind]):
 
 
 def _kind_with_digits(text: str) -> Kind:
-    """The kind of a text that has digits."""
+    """Return the kind of a text that has digits."""
     if _DATE.fullmatch(text):
         return "date"
     return "number" if _NUMBER.fullmatch(text) else "code"
 
 
 def class_of(kinds: Sequence[Kind]) -> Class:
-    """What the values of a column have in common; a column of codes may hold numbers and dates."""
+    """Return what the values of a column have in common; a column of codes may hold numbers and dates."""
     if len(kinds) < LEAST:
         return "any"
     least = ALIKE * len(kinds)
@@ -64,7 +64,7 @@ def class_of(kinds: Sequence[Kind]) -> Class:
 
 
 def contradicts(kind: Kind | None, column_class: Class) -> bool:
-    """Whether a value of this kind (None: a blank) is none of such a column."""
+    """Whether a value of this kind cannot be one of such a column; False for a blank (None)."""
     if kind is None or kind == "other" or column_class == "any":
         return False
     if column_class == "code":

@@ -46,7 +46,7 @@ def number_from_text(text: str) -> Value:
 
 
 def moment(serial: float, *, epoch_1904: bool) -> datetime | None:
-    """The date and time of a serial, to the millisecond; None outside the calendar."""
+    """Convert a serial to its date and time, to the millisecond; None outside the calendar."""
     if epoch_1904:
         start = _EPOCH_1904
         if not -1 < serial < _LAST - 1462:
@@ -64,7 +64,7 @@ def moment(serial: float, *, epoch_1904: bool) -> datetime | None:
 
 
 def date_value(serial: float, *, epoch_1904: bool) -> Value:
-    """A number in a date format: a date for whole days, a time below one day, else a datetime."""
+    """Convert a number in a date format: a date for whole days, a time below one day, else a datetime."""
     if type(serial) is int and not epoch_1904 and _MARCH_1900 <= serial < _LAST:  # fast path for nearly all dates
         return date.fromordinal(_EPOCH_DAY + serial)
     is_whole = float(serial).is_integer()
@@ -77,7 +77,7 @@ def date_value(serial: float, *, epoch_1904: bool) -> Value:
 
 
 def datetime_value(serial: float, *, epoch_1904: bool) -> Value:
-    """A number in a format with date and time: a datetime, or a time of day below one day."""
+    """Convert a number in a format with date and time: a datetime, or a time of day below one day."""
     if not epoch_1904 and 0 <= serial < 1:
         return time_value(serial, epoch_1904=epoch_1904)
     day_and_time = moment(serial, epoch_1904=epoch_1904)
@@ -85,7 +85,7 @@ def datetime_value(serial: float, *, epoch_1904: bool) -> Value:
 
 
 def time_value(serial: float, *, epoch_1904: bool) -> Value:
-    """A number in a time format: a time of day below one day, else a datetime."""
+    """Convert a number in a time format: a time of day below one day, else a datetime."""
     if not 0 <= serial < 1:
         day_and_time = moment(serial, epoch_1904=epoch_1904)
         return serial if day_and_time is None else day_and_time
@@ -94,7 +94,7 @@ def time_value(serial: float, *, epoch_1904: bool) -> Value:
 
 
 def duration_value(serial: float) -> Value:
-    """A number in a format of elapsed time, as a duration; the number itself if that is too long."""
+    """Convert a number in a format of elapsed time to a duration; the number itself if that is too long."""
     try:
         return timedelta(milliseconds=round(serial * _DAY_MS))
     except (OverflowError, ValueError):
@@ -108,7 +108,8 @@ _NEAR_MS = 2  # microseconds: the precision of a day number in a double
 
 
 def fraction_of(digits: str | None) -> timedelta:
-    """The fraction of a second; more than six digits come from a day number and are rounded to a near millisecond."""
+    """Convert the digits of a fraction of a second; more than six come from a day number and are rounded to a near
+    millisecond."""
     if not digits:
         return timedelta()
     if len(digits) <= 6:
@@ -190,27 +191,27 @@ class _Section:
 
 
 def shower_of(code: str) -> Shower | None:
-    """A function that renders whole numbers in this format; None if it shows only the digits, or an amount."""
-    if len(code) > MOST or (sections := _sections(code)) is None:
+    """Return a function that renders whole numbers in this format; None if it shows only the digits, or an amount."""
+    if len(code) > MOST or (sections := _parse_sections(code)) is None:
         return None
 
     def show(number: int) -> str | None:
-        return _shown_by(sections, number)
+        return _show_by_sections(sections, number)
 
     probes = {*_PROBES, *(section.bound for section in sections if section.condition)}
     return show if any(show(probe) not in (None, str(probe)) for probe in probes) else None
 
 
 def shown(show: Shower, number: Value) -> Value:
-    """The number together with its rendered text."""
+    """Return the number together with its rendered text."""
     if type(number) is not int:
         return number
     text = show(number)
     return number if text is None else Shown(number, text)
 
 
-def _sections(code: str) -> list[_Section] | None:
-    """The sections of a number format; None for one of amounts, whose number itself counts."""
+def _parse_sections(code: str) -> list[_Section] | None:
+    """Parse the sections of a number format; None for one of amounts, whose number itself counts."""
     sections = [_Section()]
     for token in _TOKEN.finditer(code):
         kind, text = token.lastgroup, token[0]
@@ -242,8 +243,8 @@ def _read_bracket(section: _Section, inside: str) -> bool:
     return not inside.startswith("$") or inside.startswith("$-")
 
 
-def _shown_by(sections: list[_Section], number: int) -> str | None:
-    """What the sections of a format show for a whole number; None if that is unknown or nothing."""
+def _show_by_sections(sections: list[_Section], number: int) -> str | None:
+    """Render a whole number by the sections of a format; None if that is unknown or nothing."""
     sign = ""
     if any(section.condition for section in sections):
         if number < 0:
@@ -290,7 +291,7 @@ _BRACKET = re.compile(r"\[[^\]]*\]")
 
 
 def kind_of_format(code: str) -> NumberKind:
-    """The meaning of a number format code; only its first section counts, without quoted text."""
+    """Return the meaning of a number format code; only its first section counts, without quoted text."""
     bare = _LITERAL.sub("", code[:1024]).split(";")[0]
     if _ELAPSED.search(bare):
         return NumberKind.DURATION
@@ -325,7 +326,7 @@ _DIVIDED = re.compile(r"[0#?](,+)(?=[^0#?,]|$)")
 
 
 def unit_of_format(code: str) -> str:
-    """The sign or word that a format adds to a number, from its first section; empty if it adds none.
+    """Return the sign or word that a format adds to a number, from its first section; empty if it adds none.
 
     A comma at its start for each time that the number is shown divided by a thousand: `#,##0,"K"` has the unit `,K`.
     """
@@ -348,7 +349,7 @@ def unit_of_format(code: str) -> str:
 
 
 def format_of(code: str) -> NumberFormat:
-    """A parsed number format code."""
+    """Parse a number format code."""
     kind = kind_of_format(code)
     shows = shower_of(code) if kind is NumberKind.NUMBER else None
     unit = unit_of_format(code) if kind is NumberKind.NUMBER else ""
@@ -430,7 +431,7 @@ def rk(raw: int) -> float:
 
 
 def value_by_kind(kind: NumberKind, serial: float, *, epoch_1904: bool) -> Value:
-    """A serial number in a date, time or duration format."""
+    """Convert a serial number in a date, time or duration format."""
     if abs(serial) > 1e9:
         return serial
     if kind is NumberKind.DURATION:
@@ -456,7 +457,7 @@ class NumberReader:
         self._known: dict[tuple[NumberKind, float], Value] = {}
 
     def value(self, style: int, number: float) -> Value:
-        """The value of a number in a style: a date, a time, what its format shows, or the number itself."""
+        """Convert a number in a style: to a date, a time, what its format shows, or the number itself."""
         kind = self._styles.kind(style)
         if not math.isfinite(number):
             return ERRORS[0x24]
@@ -486,13 +487,13 @@ class Marker:
         self.is_any_struck = any(cell_style.struck for cell_style in self.marked_styles.values())
 
     def row(self, number: int, *, hidden: bool) -> None:
-        """Note a row: that it is hidden, and how far down styles are known."""
+        """Remember of a row that it is hidden, and how far down styles are known."""
         if hidden and number <= self._limits.max_rows:
             self.layout.hidden_rows.add(number)
         self.layout.styled_rows = max(self.layout.styled_rows, min(number, self._limits.layout_rows))
 
     def mark(self, row: int, column: int, style: int, *, unit: bool = True) -> None:
-        """Note what a cell's style shows: a unit, bold, a fill, struck-out text."""
+        """Remember what a cell's style shows: a unit, bold, a fill, struck-out text."""
         if column > self._limits.max_columns:
             return
         if unit and style in self.units:

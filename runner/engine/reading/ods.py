@@ -42,7 +42,7 @@ _NUMBERED = {  # LibreOffice numbers errors that Excel has no name for
 
 
 def value_of(attributes: dict[str, str], text: str) -> Value:
-    """``attributes`` by local name; ``text`` is what the cell shows."""
+    """Convert a cell: ``attributes`` by local name, ``text`` is what the cell shows."""
     if attributes.get("calcext") == "error":
         return _error(text)
     kind = attributes.get("value-type", "")
@@ -56,8 +56,8 @@ def value_of(attributes: dict[str, str], text: str) -> Value:
     return attributes.get("string-value") or text or None
 
 
-def _number(attributes: dict[str, str], text: str) -> Value:
-    """The value of a cell that stores a number; its text if it stores none."""
+def _number_or_text(attributes: dict[str, str], text: str) -> Value:
+    """Return the value of a cell that stores a number; its text if it stores none."""
     if not attributes.get("value"):
         return text or None
     number = number_formats.number_from_text(attributes["value"])
@@ -66,9 +66,9 @@ def _number(attributes: dict[str, str], text: str) -> Value:
 
 
 _BY_TYPE: Final[dict[str, Callable[[dict[str, str], str], Value]]] = {
-    "float": _number,
-    "percentage": _number,
-    "currency": _number,
+    "float": _number_or_text,
+    "percentage": _number_or_text,
+    "currency": _number_or_text,
     "date": lambda attributes, text: number_formats.iso_value(attributes.get("date-value", "")) or text or None,
     "time": lambda attributes, text: _time_or_duration(attributes.get("time-value", "")) or text or None,
     "boolean": lambda attributes, text: attributes.get("boolean-value", text).strip().lower() == "true",
@@ -79,7 +79,7 @@ _NUMERAL = re.compile(r"[-+(]?[\d.,' \u00a0\u202f]*\d\)?")
 
 
 def _unit_shown(number: float, text: str) -> str:
-    """The unit that a cell shows beside its number; a comma for a number that is shown divided by a thousand."""
+    """Return the unit that a cell shows beside its number; a comma for a number that is shown divided by a thousand."""
     if (numeral := _NUMERAL.search(text)) is None:
         return ""
     unit = "" if len(numeral[0]) == len(text) else " ".join(_WORD.findall(text.replace(numeral[0], " ", 1)))
@@ -94,7 +94,7 @@ _WORD = re.compile(r"[^\W\d_]+\.?|[$%\u00a2-\u00a5\u20a0-\u20cf]")
 
 
 def _shower_from(text: str) -> Shower:
-    """A renderer from the cell's own text: the cell stores what it shows, but not its format."""
+    """Make a renderer from the cell's own text: the cell stores what it shows, but not its format."""
     bare = " ".join(text.split())
 
     def show(number: int) -> str | None:
@@ -113,7 +113,7 @@ def _error(text: str) -> CellError:
 
 
 def _time_or_duration(text: str) -> Value:
-    """A time of day below 24 hours, else a duration: ODS stores both the same way."""
+    """Return a time of day below 24 hours, else a duration: ODS stores both the same way."""
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         return None
@@ -174,7 +174,7 @@ class Places:
 
 
 def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
-    """Scan the whole part once, so that each sheet can be read separately later."""
+    """Scan the whole part once, and remember where each table is, so that each sheet can be read separately later."""
     places = Places()
     markup = Markup("content.xml", limits)
     parser = markup.parser
@@ -226,7 +226,7 @@ def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
 
 
 def _run_style(attributes: Attributes) -> RunStyle:
-    """How the properties of a style make a text look."""
+    """Return how the properties of a style make a text look."""
     if (
         attributes.get("style:text-line-through-style", attributes.get("style:text-line-through-type", "none"))
         != "none"
@@ -279,11 +279,11 @@ class TableReader:
         if self._aside or kind in _ASIDE or name.startswith("draw:"):
             self._aside += 1
         elif self._cell is not None:
-            self._inside(kind, attributes)
+            self._start_inside_cell(kind, attributes)
         elif kind in ("table-cell", "covered-table-cell"):
             self._spans = _count(attributes, "table:number-columns-repeated")
             self._cell = {_CELL_ATTRIBUTES[key]: value for key, value in attributes.items() if key in _CELL_ATTRIBUTES}
-            self._merge(attributes)
+            self._remember_merged(attributes)
             if self._styles and self._styles.get(attributes.get("table:style-name", "")) == "struck":
                 self.layout.struck.setdefault(self._row + 1, set()).add(self._column + 1)
         elif kind == "table-row":
@@ -301,8 +301,8 @@ class TableReader:
         elif kind == "table-header-rows":
             self.layout.print_title_rows = (self._row + 1, self._row + 1)
 
-    def _inside(self, kind: str, attributes: Attributes) -> None:
-        """An element inside a cell: a paragraph, a blank, a line break or a span of text."""
+    def _start_inside_cell(self, kind: str, attributes: Attributes) -> None:
+        """Process an element inside a cell: a paragraph, a blank, a line break or a span of text."""
         if kind in _PARAGRAPHS:
             if self._paragraphs:
                 self._text.append("\n")
@@ -323,8 +323,8 @@ class TableReader:
         styles = [style for style in self._open_spans if style]
         self._run_starts.append((len(self._text), "struck" if "struck" in styles else styles[-1] if styles else ""))
 
-    def _shown(self) -> str:
-        """The text of the open cell as a person reads it."""
+    def _text_of_cell(self) -> str:
+        """Return the text of the open cell as a person reads it."""
         if not any(style for _, style in self._run_starts):
             return "".join(self._text)
         ends = [start for start, _ in self._run_starts[1:]]
@@ -359,7 +359,7 @@ class TableReader:
         """Add the value of the open cell to the row, as often as it is repeated, and its unit to the layout."""
         if self._cell is None:
             return
-        text = self._shown() if self._run_starts else "".join(self._text)
+        text = self._text_of_cell() if self._run_starts else "".join(self._text)
         value = value_of(self._cell, text)
         unit = "%" if self._cell.get("value-type") == "percentage" else self._cell.get("currency", "")
         if not unit and isinstance(value, int | float) and not isinstance(value, bool):
@@ -367,7 +367,7 @@ class TableReader:
         self._cell, self._text, self._paragraphs, self._in_paragraph = None, [], 0, 0
         self._run_starts, self._open_spans = [], []
         if isinstance(value, str):
-            value = self._plain_text(value)
+            value = self._plain_and_note(value)
         start, self._column = self._column, self._column + self._spans
         if value is None:
             return
@@ -378,8 +378,8 @@ class TableReader:
         for column in range(start + 1, self._column + 1) if unit else ():
             self.layout.add_unit(column, unit[:20], self._row + 1, self._row + self._repeat)
 
-    def _plain_text(self, text: str) -> str:
-        """The text of the open cell as a plain one; adds to `notes` what is to be reported about it."""
+    def _plain_and_note(self, text: str) -> str:
+        """Return the text of the open cell as a plain one; adds to `notes` what is to be reported about it."""
         if isinstance(text, Noted):
             self.notes.add(text.note, self._row + 1, self._column + 1)
             return str(text)
@@ -399,8 +399,8 @@ class TableReader:
             raise errors.hostile("rows repeated into millions of cells")
         self.rows += [(number, list(self._values)) for number in range(first, self._row + 1)]
 
-    def _merge(self, attributes: Attributes) -> None:
-        """Note the area of a cell that spans several rows or columns."""
+    def _remember_merged(self, attributes: Attributes) -> None:
+        """Remember the area of a cell that spans several rows or columns."""
         across = _count(attributes, "table:number-columns-spanned")
         down = _count(attributes, "table:number-rows-spanned")
         if (across > 1 or down > 1) and len(self.layout.merged) < self._limits.max_merged:
@@ -409,7 +409,7 @@ class TableReader:
 
 
 def read_table(pieces: Iterable[bytes], reader: TableReader) -> Iterator[Row]:
-    """The rows of a table from its byte range."""
+    """Yield the rows of a table from its byte range."""
     reader.markup.feed(b"<sheet>")
     for piece in pieces:
         reader.markup.feed(piece)
@@ -456,7 +456,7 @@ class OdsSheet:
     def rows(self) -> Iterator[Row]:
         reader = TableReader(self._limits, self._styles)
         self._notes = reader.notes
-        return read_table(self._pieces(), reader)
+        return read_table(self._table_bytes(), reader)
 
     def remarks(self) -> list[Remark]:
         """What the cells of the last reading show besides their values."""
@@ -469,12 +469,12 @@ class OdsSheet:
     def _layout(self) -> Layout:
         """What is known of the sheet besides its values; reads it once."""
         reader = TableReader(self._limits, self._styles)
-        for _ in read_table(self._pieces(), reader):
+        for _ in read_table(self._table_bytes(), reader):
             pass
         return reader.layout
 
-    def _pieces(self) -> Iterator[bytes]:
-        """The bytes of the table's part of content.xml."""
+    def _table_bytes(self) -> Iterator[bytes]:
+        """Yield the bytes of the table's part of content.xml."""
         offset = 0
         for piece in self._archive.stream(self._entry):
             start, end = max(self._place.start - offset, 0), self._place.end - offset

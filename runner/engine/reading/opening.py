@@ -22,7 +22,7 @@ def open_book(path: str | Path, *, name: str, limits: ReadLimits = _DEFAULTS, op
     """Open a spreadsheet of any supported format; raises InputUnreadable for other files."""
     file = Path(path).open("rb")  # noqa: SIM115  # the book holds it open and closes it
     try:
-        return _open(file, name, limits, options)
+        return _open_by_content(file, name, limits, options)
     except BaseException:
         file.close()
         raise
@@ -34,7 +34,7 @@ def load_readers() -> None:
         import_module(f"runner.engine.reading.{name}")
 
 
-def _open(file: BinaryIO, name: str, limits: ReadLimits, options: TextOptions) -> Book:
+def _open_by_content(file: BinaryIO, name: str, limits: ReadLimits, options: TextOptions) -> Book:
     """Open a file by its first bytes; raises InputUnreadable for what is not a spreadsheet."""
     head = file.read(_HEAD)
     file.seek(0, 2)
@@ -139,7 +139,7 @@ _LOCK_FILES = (165, 171)  # sizes of Excel's lock files
 
 
 def refusal(head: bytes, size: int, *, is_text: bool = False) -> errors.InputUnreadable | None:
-    """Why a file that is neither a zip nor an OLE container is not a spreadsheet; None if it may be text.
+    """Explain why a file that is neither a zip nor an OLE container is not a spreadsheet; None if it may be text.
 
     ``is_text``: the manifest declares its encoding or delimiter, so unusual bytes are no reason to refuse it.
     """
@@ -153,11 +153,11 @@ def refusal(head: bytes, size: int, *, is_text: bool = False) -> errors.InputUnr
         return errors.not_a_spreadsheet("a tar archive", _UNPACK)
     if head[4:8] == b"ftyp":
         return errors.not_a_spreadsheet("a video or audio file", _EXPORT)
-    return _text_refusal(head) or (None if is_text else _binary_refusal(head, size))
+    return _explain_text(head) or (None if is_text else _explain_binary(head, size))
 
 
-def _text_refusal(head: bytes) -> errors.InputUnreadable | None:  # one line per kind of text
-    """Why a file that begins with text is not a spreadsheet; None if it may be one."""
+def _explain_text(head: bytes) -> errors.InputUnreadable | None:  # one line per kind of text
+    """Explain why a file that begins with text is not a spreadsheet; None if it may be one."""
     text = head.removeprefix(b"\xef\xbb\xbf")
     if text[:2] in (b"\xff\xfe", b"\xfe\xff"):
         text = text.replace(b"\x00", b"")[2:]
@@ -180,12 +180,12 @@ def _text_refusal(head: bytes) -> errors.InputUnreadable | None:  # one line per
 
 def is_page(head: bytes) -> bool:
     """Whether a file is a web page: many programs export tables as HTML and name the file .xls."""
-    reason = _text_refusal(head)
+    reason = _explain_text(head)
     return reason is not None and reason.message == _PAGE.message
 
 
-def _binary_refusal(head: bytes, size: int) -> errors.InputUnreadable | None:
-    """Why a file whose bytes are no text is not a spreadsheet; None if they may be text."""
+def _explain_binary(head: bytes, size: int) -> errors.InputUnreadable | None:
+    """Explain why a file whose bytes are not text is not a spreadsheet; None if they may be text."""
     if head and not head.strip(b"\x00"):
         return errors.no_content()
     if size in _LOCK_FILES and b"\x00" in head and head[0] < 55 and head[55:56] in (b"\x00", bytes([head[0]])):

@@ -74,7 +74,7 @@ class Troubles:
     rows: dict[Trouble, list[int]] = field(default_factory=dict)
 
     def add(self, kind: Trouble, row: int) -> None:
-        """Note a record; one that is noted several times in a row counts once."""
+        """Count a record; one that is counted several times in a row counts once."""
         rows = self.rows.setdefault(kind, [])
         if rows and rows[-1] == row:
             return
@@ -84,7 +84,7 @@ class Troubles:
 
 
 def line_blocks(text: io.TextIOBase) -> Iterator[list[str]]:
-    """The text as blocks of whole lines, with their line ends."""
+    """Yield the text as blocks of whole lines, with their line ends."""
     rest = ""
     while chunk := text.read(_CHUNK):
         if chunk[-1] == "\r":
@@ -121,7 +121,7 @@ class Records:
         self._patience = _PATIENCE
 
     def batches(self) -> Iterator[list[list[str]]]:
-        """The records in order; a blank line is a record without fields."""
+        """Yield the records in order; a blank line is a record without fields."""
         for lines in self._blocks:
             text = "".join(lines)
             if "\ufeff" in text:
@@ -130,40 +130,41 @@ class Records:
             records: list[list[str]] = []
             regular_lines = 0
             if self._spoiled is None or not self._spoiled.search(text):
-                regular_lines = self._regular(lines, text, records)
+                regular_lines = self._append_regular(lines, text, records)
                 self._row += len(records)
             if regular_lines < len(lines):
                 self._lines.extend(lines[regular_lines:])
                 records += self._each_record()
             if may_be_twice(text):
-                self._note("encoded_twice", TWICE, records)
+                self._count_trouble("encoded_twice", TWICE, records)
             if "&" in text and _ENTITY.search(text):
-                self._note("entities", _ENTITY, records)
-            yield _unwrapped(records) if '="' in text else records
+                self._count_trouble("entities", _ENTITY, records)
+            yield _unwrap_formulas(records) if '="' in text else records
 
-    def _note(self, trouble: Trouble, pattern: re.Pattern[str], records: list[list[str]]) -> None:
-        """Note the records of the last batch in which a pattern occurs."""
+    def _count_trouble(self, trouble: Trouble, pattern: re.Pattern[str], records: list[list[str]]) -> None:
+        """Count the records of the last batch in which a pattern occurs."""
         undecodable_rows = frozenset(self.troubles.rows.get("undecodable", ()))
         for row, record in enumerate(records, self._row - len(records) + 1):
             if row not in undecodable_rows and any(map(pattern.search, record)):
                 self.troubles.add(trouble, row)
 
-    def _regular(self, lines: list[str], text: str, records: list[list[str]]) -> int:
+    def _append_regular(self, lines: list[str], text: str, records: list[list[str]]) -> int:
         """Append records while all quotes are regular; returns the number of lines that they are made of."""
         dialect = self._dialect
         is_quoted = bool(dialect.quote) and dialect.quote in text
         if is_quoted and ((dialect.escape and dialect.escape in text) or self._fields.has_padding(text)):
             return 0
         with contextlib.suppress(csv.Error):
-            records.extend(self._reader(lines, is_quoted=is_quoted))
+            records.extend(self._csv_reader(lines, is_quoted=is_quoted))
         if len(records) == len(lines):
             return len(lines)
         records.clear()
-        return self._up_to_trouble(lines, records) if is_quoted else 0
+        return self._append_until_trouble(lines, records) if is_quoted else 0
 
-    def _up_to_trouble(self, lines: list[str], records: list[list[str]]) -> int:
-        """Like `_regular`, for blocks in which records may span several lines."""
-        reader = self._reader(lines, is_quoted=True)
+    def _append_until_trouble(self, lines: list[str], records: list[list[str]]) -> int:
+        """Append records up to the first irregular quote, in blocks whose records may span several lines; returns the
+        number of lines."""
+        reader = self._csv_reader(lines, is_quoted=True)
         lines_read = 0
         with contextlib.suppress(csv.Error):
             for record in reader:
@@ -175,8 +176,8 @@ class Records:
                 lines_read = reader.line_num
         return lines_read
 
-    def _reader(self, lines: list[str], *, is_quoted: bool) -> "_csv.Reader":
-        """The standard library's reader for this dialect."""
+    def _csv_reader(self, lines: list[str], *, is_quoted: bool) -> "_csv.Reader":
+        """Make the standard library's reader for this dialect."""
         return csv.reader(
             lines,
             delimiter=self._dialect.delimiter,
@@ -194,40 +195,40 @@ class Records:
             if self._spoiled is not None and self._spoiled.search(line):
                 self.troubles.add("undecodable", self._row)
                 line = _as_windows(line)
-            yield self._record(line)
+            yield self._read_record(line)
 
-    def _record(self, line: str) -> list[str]:
-        """The record that starts with a line, in the reading that fits the table's width; its trouble is noted."""
+    def _read_record(self, line: str) -> list[str]:
+        """Read the record that starts with a line, in the reading that fits the table's width; counts its trouble."""
         fields = self._fields
         if not fields.quote or fields.quote not in line:
             return fields.plain(line)
         split = fields.strict(line)
         if split.open:
-            if (record := self._over_lines(line, split)) is not None:
+            if (record := self._read_over_lines(line, split)) is not None:
                 return record
         elif not split.bad:
             return split.fields
         width = self._dialect.width
         lenient, literal = fields.lenient(line, width), fields.literal(line)
         if lenient is not None and (len(lenient) == width or len(literal) != width):
-            if len(lenient) == width or (record := self._lenient_over_lines(line)) is None:
+            if len(lenient) == width or (record := self._read_leniently_over_lines(line)) is None:
                 record = lenient
             if not fields.is_apostrophe(line):
                 self.troubles.add("stray_quote", self._row)
             return record
-        if len(literal) != width and (record := self._lenient_over_lines(line)) is not None:
+        if len(literal) != width and (record := self._read_leniently_over_lines(line)) is not None:
             self.troubles.add("stray_quote", self._row)
             return record
         self.troubles.add("open_quote" if split.open or lenient is None else "stray_quote", self._row)
         return literal
 
-    def _over_lines(self, line: str, split: "_SplitLine") -> list[str] | None:
-        """The record of a quoted field that spans lines; None if its quote is a plain character."""
+    def _read_over_lines(self, line: str, split: "_SplitLine") -> list[str] | None:
+        """Read the record of a quoted field that spans lines; None if its quote is a plain character."""
         fields = self._fields
         lines = [line]
         size = len(line)
         while split.open:
-            if not self._fill(len(lines)) or size > MAX_FIELD:
+            if not self._buffer_lines(len(lines)) or size > MAX_FIELD:
                 if self._is_cut:
                     self._lines.clear()
                 return split.fields if self._is_cut else None
@@ -239,9 +240,9 @@ class Records:
             return None
         for _ in lines[1:]:
             self._lines.popleft()
-        return self._without_spoiled(split.fields)
+        return self._repair_spoiled(split.fields)
 
-    def _fill(self, count: int) -> bool:
+    def _buffer_lines(self, count: int) -> bool:
         """Buffer at least this many lines; False at the end of the text."""
         while len(self._lines) < count:
             block = next(self._blocks, None)
@@ -263,11 +264,12 @@ class Records:
             return width == 2 and len(lines) < 4  # an address: "Main Street\nSpringfield, IL"
         return len(record) == width or sum(is_complete) < 0.8 * len(lines)
 
-    def _lenient_over_lines(self, line: str) -> list[str] | None:
-        """The record of a field with undoubled quotes that spans lines; None if no few lines give the table's width."""
+    def _read_leniently_over_lines(self, line: str) -> list[str] | None:
+        """Read the record of a field with undoubled quotes that spans lines; None if no few lines give the table's
+        width."""
         text = line
         for count in range(1, _RETRIED_LINES):
-            if not self._fill(count):
+            if not self._buffer_lines(count):
                 return None
             text += self._lines[count - 1]
             self._patience -= len(text)
@@ -277,19 +279,19 @@ class Records:
             if record is not None and len(record) == self._dialect.width:
                 for _ in range(count):
                     self._lines.popleft()
-                return self._without_spoiled(record)
+                return self._repair_spoiled(record)
         return None
 
-    def _without_spoiled(self, record: list[str]) -> list[str]:
-        """The record with undecodable bytes read as Windows-1252, which is noted."""
+    def _repair_spoiled(self, record: list[str]) -> list[str]:
+        """Return the record with undecodable bytes read as Windows-1252, and count it."""
         if self._spoiled is not None and any(map(self._spoiled.search, record)):
             self.troubles.add("undecodable", self._row)
             return list(map(_as_windows, record))
         return record
 
 
-def _unwrapped(records: list[list[str]]) -> list[list[str]]:
-    """Fields written as ="007", which keeps a spreadsheet program from reading numbers, as 007."""
+def _unwrap_formulas(records: list[list[str]]) -> list[list[str]]:
+    """Unwrap fields written as ="007", which keeps a spreadsheet program from reading numbers."""
     return [
         [cell[2:-1] if cell[:2] == '="' and cell[-1:] == '"' and '"' not in cell[2:-1] else cell for cell in record]
         for record in records
@@ -360,19 +362,20 @@ class _Fields:
 
     def strict(self, line: str) -> _SplitLine:
         """Split a line by regular quotes."""
-        return self._from(line, 0, _SplitLine([]))
+        return self._split_from(line, 0, _SplitLine([]))
 
     def go_on(self, line: str, split: _SplitLine) -> _SplitLine:
-        """Continue the record with its next line; changes and returns it."""
+        """Continue a record whose last field is quoted and still open with its next line; changes and returns it."""
         inside = self._inside.match(line)
         end = inside.end() if inside else 0
         split.parts.append(line[:end])
         if end == len(line):
             return split
-        return self._close(line, end, split)
+        return self._close_field(line, end, split)
 
-    def _from(self, line: str, start: int, split: _SplitLine) -> _SplitLine:
-        """Fields up to the end of the line, or until one stays open or is misquoted; changes and returns the record."""
+    def _split_from(self, line: str, start: int, split: _SplitLine) -> _SplitLine:
+        """Split fields up to the end of the line, or until one stays open or is misquoted; changes `split` and returns
+        it."""
         while True:
             opened = self._opens.match(line, start)
             if opened:
@@ -382,7 +385,7 @@ class _Fields:
                 if stop == len(line):
                     split.open = True
                     return split
-                return self._close(line, stop, split)
+                return self._close_field(line, stop, split)
             bare = self._bare.match(line, start) or self._unbroken.match(line, start)
             if bare is None:
                 split.bad = True
@@ -392,8 +395,8 @@ class _Fields:
                 return split
             start = bare.end()
 
-    def _close(self, line: str, position: int, split: _SplitLine) -> _SplitLine:
-        """Close a quoted field at its quote and go on behind it; changes and returns the record."""
+    def _close_field(self, line: str, position: int, split: _SplitLine) -> _SplitLine:
+        """Close a quoted field at its quote and go on behind it; changes `split` and returns it."""
         closed = self._closes.match(line, position)
         split.open = False
         if closed is None:
@@ -402,10 +405,10 @@ class _Fields:
         split.fields.append(self._undoubled("".join(split.parts)))
         if closed[1] is None:
             return split
-        return self._from(line, closed.end(), split)
+        return self._split_from(line, closed.end(), split)
 
     def _undoubled(self, text: str) -> str:
-        """The content of a quoted field, without the marks that stand before its quotes."""
+        """Return the content of a quoted field, without the marks that stand before its quotes."""
         if self.escape and self.escape in text:
             text = text.replace(self.escape + self.quote, self.quote * 2)
             if self._undo:
@@ -413,20 +416,23 @@ class _Fields:
         return text.replace(self.quote * 2, self.quote)
 
     def lenient(self, text: str, width: int) -> list[str] | None:
-        """A quote closes only before a delimiter or the end; others are characters. None if one stays open."""
-        readings = [self._leniently(text, expression) for expression in self._lenient]
+        """Split a line in which a quote closes only before a delimiter or the end; others are characters.
+
+        Prefers a reading with `width` fields to any other; None if a quote stays open in all.
+        """
+        readings = [self._split_leniently(text, expression) for expression in self._lenient]
         complete = [reading for reading in readings if reading is not None]
-        fit = next((reading for reading in complete if len(reading) == width), None) or self._fitted(text, width)
+        fit = next((reading for reading in complete if len(reading) == width), None) or self._fit_to_width(text, width)
         return fit or (complete[0] if complete else None)
 
-    def _fitted(self, text: str, width: int) -> list[str] | None:
-        """The first way to close quoted fields that gives this many fields; None if there is none."""
+    def _fit_to_width(self, text: str, width: int) -> list[str] | None:
+        """Return the first way to close quoted fields that gives this many fields; None if there is none."""
         if width < 2 or len(text) > _FITTED_CHARS or text.count(self.quote) > _FITTED_QUOTES:
             return None
         dead_ends: set[tuple[int, int]] = set()
 
         def fields_from(start: int, count: int) -> list[str] | None:
-            """The fields of the text from a position on, if there are just `count` of them; None if not."""
+            """Return the fields of the text from a position on, if there are just `count` of them; None if not."""
             if (start, count) in dead_ends or not count:
                 return None
             opened = self._opens.match(text, start)
@@ -444,14 +450,14 @@ class _Fields:
             return None
 
         def fields_after(end: int, count: int, *, is_last: bool) -> list[str] | None:
-            """What follows a field that ends there, the first of `count`; None if those are not just as many."""
+            """Return what follows a field that ends there, the first of `count`; None if those are not just as many."""
             if is_last:
                 return [] if count == 1 else None
             return fields_from(end, count - 1)
 
         return fields_from(0, width) if text.count(self.delimiter) < _FITTED_FIELDS else None
 
-    def _leniently(self, text: str, quoted: re.Pattern[str]) -> list[str] | None:
+    def _split_leniently(self, text: str, quoted: re.Pattern[str]) -> list[str] | None:
         """Split by one expression for quoted fields; None if a quote stays open."""
         fields: list[str] = []
         position = 0
@@ -490,7 +496,8 @@ class _Fields:
                 return split.fields
 
     def _regular_quoted(self, line: str, position: int) -> tuple[str, bool, int] | None:
-        """A field with regular quotes at a position: its value, whether more follow, and where it ends; or None."""
+        """Match a field with regular quotes at a position: return its value, whether more follow, and where it ends;
+        None if there is none."""
         opened = self._opens.match(line, position)
         if opened is None:
             return None

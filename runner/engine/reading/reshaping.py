@@ -22,7 +22,7 @@ _WIDE: Final = 3  # columns from which a line in quotes cannot be a name such as
 
 
 def whole_lines(sample: Sequence[str]) -> list[str] | None:
-    """The lines without the quotes around each of them; None unless that is how the file is written."""
+    """Strip the quotes around each of the lines; None unless that is how the file is written."""
     lines = [_WHOLE.fullmatch(line) for line in sample]
     inner = [line_match[1].replace('""', '"') for line_match in lines if line_match]
     if len(inner) < 2 or len(inner) < _QUOTED_SHARE * (len(sample) - 1):
@@ -50,7 +50,7 @@ def unquoted_blocks(blocks: Iterable[list[str]]) -> Iterator[list[str]]:
 
 
 def _split(line: str, delimiter: str) -> list[str]:
-    """The cells of a line by a delimiter; empty if its quotes are irregular."""
+    """Split a line by a delimiter; empty if its quotes are irregular."""
     try:
         return next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter, strict=True), [])
     except csv.Error:
@@ -68,11 +68,12 @@ class Reshaper:
         self._classes: list[Class] = []
 
     def reshape(self, above: int, records: list[list[str]], widths: Sequence[int]) -> None:
-        """Correct them in place; `above`: the number of records before these. A line that joins another is blank."""
+        """Correct records in place; `above`: the number of records before these. A line that joins another becomes
+        blank."""
         if widths.count(self._width) == len(widths) or (self._width < 2 and not self._is_split(widths)):
             return
         if not self._classes:
-            self._learn(records)
+            self._learn_kinds(records)
         index = 0
         while index < len(records):
             width = widths[index]
@@ -88,8 +89,8 @@ class Reshaper:
         self._width = first
         return True
 
-    def _learn(self, records: Sequence[list[str]]) -> None:
-        """Note what kinds of values the columns hold, from the first whole records."""
+    def _learn_kinds(self, records: Sequence[list[str]]) -> None:
+        """Learn what kinds of values the columns hold, from the first whole records."""
         whole = [record for record in records if len(record) == self._width][1 : _SAMPLE_ROWS + 1]
         columns = zip(*whole, strict=True) if whole else [()] * self._width
         self._classes = [class_of([self._kinds[cell] for cell in column if cell]) for column in columns]

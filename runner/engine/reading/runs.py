@@ -77,7 +77,7 @@ class CellNotes:
         self._cells: dict[Note, list[tuple[int, int]]] = {}
 
     def add(self, note: Note, row: int, column: int) -> None:
-        """Note something about a cell; only the first ones of each kind are listed."""
+        """Remember something about a cell; only the first ones of each kind are listed."""
         self._counts[note] = self._counts.get(note, 0) + 1
         cells = self._cells.setdefault(note, [])
         if len(cells) < _LISTED_CELLS:
@@ -88,16 +88,16 @@ class CellNotes:
         self.add("cell_twice", row, column)
 
     def plain_blocks(self, blocks: Iterable[Block], *, are_expected: Callable[[], bool]) -> Iterator[Block]:
-        """The same blocks with plain texts, in place, once what is to be reported about them is noted."""
+        """Yield the same blocks with plain texts, changed in place, and remember what is to be reported about them."""
         for block in blocks:
             if are_expected():
                 for number, column in enumerate(block.columns, 1):
                     if Noted in set(map(type, column)):
-                        self._note_column(block.numbers, number, column)
+                        self._make_column_plain(block.numbers, number, column)
             yield block
 
     def plain_rows(self, rows: Iterable[Row], *, are_expected: Callable[[], bool]) -> Iterator[Row]:
-        """The same rows with plain texts, in place, once what is to be reported about them is noted."""
+        """Yield the same rows with plain texts, changed in place, and remember what is to be reported about them."""
         for number, values in rows:
             if are_expected() and Noted in set(map(type, values)):
                 for index, value in enumerate(values):
@@ -106,15 +106,15 @@ class CellNotes:
                         values[index] = str(value)
             yield number, values
 
-    def _note_column(self, numbers: Sequence[int], column_number: int, column: list[Value]) -> None:
-        """Note what is to be reported about a column's cells, and make them plain texts in place."""
+    def _make_column_plain(self, numbers: Sequence[int], column_number: int, column: list[Value]) -> None:
+        """Remember what is to be reported about a column's cells, and make them plain texts in place."""
         for index, value in enumerate(column):
             if isinstance(value, Noted):
                 self.add(value.note, numbers[index], column_number)
                 column[index] = str(value)
 
     def remarks(self) -> list[Remark]:
-        """What was noted so far, as remarks for findings: one for each kind."""
+        """Return what was remembered so far, as remarks for findings: one for each kind."""
         return [
             Remark(
                 code=_REMARKS[note][0],
@@ -166,7 +166,10 @@ class Run(NamedTuple):
 
 
 def runs_of(text: str, starts: Sequence[tuple[int, RunStyle]]) -> list[Run]:
-    """A text as runs, each from the place where its style starts."""
+    """Split a text into runs, each from the place where its style starts; the first, maybe empty, has no style.
+
+    `starts`: at least one.
+    """
     ends = [start for start, _ in starts[1:]]
     parts = [Run(text[start:end], style) for (start, style), end in zip(starts, [*ends, len(text)], strict=True)]
     return [Run(text[: starts[0][0]]), *parts]
@@ -186,7 +189,7 @@ _WHOLE_PRICE = LazyPattern(r"(?:\A|[^\d.,])\d{1,6}\Z")
 
 
 def shown(runs: Sequence[Run]) -> str:
-    """The text as a person reads it; `Noted` if that is not simply all of it."""
+    """Return the text as a person reads it; `Noted` if that is not simply all of it."""
     note: Note | None = None
     if any(run.style == "struck" and run.text.strip() for run in runs):
         others = [run for run in runs if run.style != "struck"]
@@ -211,7 +214,7 @@ def shown(runs: Sequence[Run]) -> str:
 
 
 def _without_struck(runs: Sequence[Run]) -> list[Run]:
-    """The runs without those that are struck out, and without the blanks around them doubled."""
+    """Return the runs without those that are struck out, and without the blanks around them doubled."""
     shown_runs: list[Run] = []
     for run in runs:
         if run.style == "struck":
@@ -238,7 +241,7 @@ _AS_WRITTEN: Final = RunReading(None, None)
 
 
 def _read_raised(before: str, mark: str, after: str) -> RunReading:
-    """How a raised run is read between two texts: as a footnote, a power, or as it is written."""
+    """Decide how a raised run is read between two texts: as a footnote, a power, or as it is written."""
     if not before:  # "¹ Serbia", but ½ written as a raised 1, a slash and a 2
         is_mark = (_NUMBERED.fullmatch(mark) or _SIGNS.fullmatch(mark)) and after.lstrip()[:1].isalpha()
         return _FOOTNOTE if is_mark else _AS_WRITTEN
@@ -259,7 +262,7 @@ def _is_exponent(mark: str) -> bool:
 
 
 def _read_raised_after_number(before: str, mark: str, after: str) -> RunReading:
-    """How a raised run is read after a number: a fraction, a power, cents or a footnote's mark."""
+    """Decide how a raised run is read after a number: a fraction, a power, cents or a footnote's mark."""
     if after.lstrip()[:1] in ("/", "\u2044"):
         return RunReading(f" {mark}", "power")  # 1 ½ written with a raised 1
     if not _NUMBERED.fullmatch(mark):
@@ -270,14 +273,14 @@ def _read_raised_after_number(before: str, mark: str, after: str) -> RunReading:
 
 
 def _read_raised_after_word(before: str, mark: str) -> RunReading:
-    """How a raised run is read after a word: a footnote's mark, unless it belongs to a unit such as m²."""
+    """Decide how a raised run is read after a word: a footnote's mark, unless it belongs to a unit such as m²."""
     is_unit = mark in ("2", "3") and _UNIT_END.search(before) is not None
     is_mark = _NUMBERED.fullmatch(mark) and not is_unit and _WORD_END.search(before)
     return _FOOTNOTE if is_mark else _AS_WRITTEN
 
 
 def _read_small(before: str, mark: str) -> RunReading:
-    """How a run in small print is read after this text."""
+    """Decide how a run in small print is read after this text."""
     if not (mark.isdecimal() and before[-1:].isdecimal()):
         return _AS_WRITTEN
     if len(mark) == 2 and _WHOLE_PRICE.search(before):

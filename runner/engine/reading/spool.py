@@ -68,7 +68,7 @@ class SpooledSheet:
         return rows_of(self.blocks()) if self.complete else self._sheet.rows()
 
     def blocks(self) -> Iterator[Block]:
-        """The rows by column, from the spool, or from the sheet while they are spooled."""
+        """Yield the rows by column, from the spool, or from the sheet while they are spooled."""
         if self.complete:
             return (block if isinstance(block, Block) else unpack(block) for block in self._blocks)
         return self._first_reading()
@@ -87,12 +87,12 @@ class SpooledSheet:
         for block in blocks_of(self._sheet):
             yield block
             numbers.add(block.numbers)
-            extents.append(_extent(block))
-            fits = fits and self._spool(block, room)
+            extents.append(_extent_of(block))
+            fits = fits and self._spool_block(block, room)
         self.complete, self.read, self.extents = fits, numbers, extents
 
     def some_blocks(self, wanted: Callable[[Extent], object]) -> Iterator[Block]:
-        """The blocks whose extent is wanted; the others are not unpacked."""
+        """Yield the blocks whose extent is wanted; the others are not unpacked."""
         is_wanted = [wanted(extent) for extent in self.extents]
         if self.complete:
             chosen = (block for block, is_block_wanted in zip(self._blocks, is_wanted, strict=True) if is_block_wanted)
@@ -104,10 +104,10 @@ class SpooledSheet:
             for block in blocks_of(self._sheet):
                 if block.numbers[0] > last:
                     return
-                if wanted(_extent(block)):
+                if wanted(_extent_of(block)):
                     yield block
 
-    def _spool(self, block: Block, room: Room) -> bool:
+    def _spool_block(self, block: Block, room: Room) -> bool:
         """Spool a block; False if the sheet exceeded the budget and was dropped."""
         cells = len(block.columns) * len(block.numbers)
         if room.loose >= cells:
@@ -137,8 +137,8 @@ class SpooledSheet:
         self._blocks = []
 
 
-def _extent(block: Block) -> Extent:
-    """The extent of a block."""
+def _extent_of(block: Block) -> Extent:
+    """Return the extent of a block."""
     filled = 0
     for number, column in enumerate(block.columns, 1):
         # The first value settles it for most columns; only a column that starts blank is scanned.
@@ -149,17 +149,17 @@ def _extent(block: Block) -> Extent:
 
 def pack(block: Block) -> bytes:
     """A block as compressed bytes."""
-    content = (array("I", block.numbers), [_packed(column) for column in block.columns])
+    content = (array("I", block.numbers), [_pack_column(column) for column in block.columns])
     return bytes(isal_zlib.compress(pickle.dumps(content, 5), _LEVEL))
 
 
 def unpack(data: bytes, wanted: Collection[int] | None = None) -> Block:
-    """The block of compressed bytes; columns (0-based) that are not wanted are empty."""
+    """Restore the block of compressed bytes; columns (0-based) that are not wanted are empty."""
     numbers, columns = pickle.loads(isal_zlib.decompress(data))  # noqa: S301  # our own bytes, never left this process
     return Block(
         list(numbers),
         [
-            _restored(kinds, parts, len(numbers)) if wanted is None or index in wanted else []
+            _restore_column(kinds, parts, len(numbers)) if wanted is None or index in wanted else []
             for index, (kinds, parts) in enumerate(columns)
         ],
     )
@@ -198,8 +198,9 @@ _KINDS: Final = list(_PACKERS)
 _AS_IT_IS: Final = 255
 
 
-def _packed(column: list[Any]) -> tuple[bytes | int, list[Any]]:
-    """The types of a column's values (a single number if they are all the same), and the packed values of each."""
+def _pack_column(column: list[Any]) -> tuple[bytes | int, list[Any]]:
+    """Return the types of a column's values (a single number if they are all the same), and the packed values of each
+    type."""
     types = list(map(type, column))
     kinds = set(types)
     if not kinds <= _PACKERS.keys():
@@ -215,8 +216,8 @@ def _packed(column: list[Any]) -> tuple[bytes | int, list[Any]]:
     return codes, parts
 
 
-def _restored(kinds: bytes | int, parts: list[Any], count: int) -> list[Any]:
-    """The values of a column that `_packed` packed."""
+def _restore_column(kinds: bytes | int, parts: list[Any], count: int) -> list[Any]:
+    """Restore the values of a column that `_pack_column` packed."""
     if isinstance(kinds, int):
         if kinds == _AS_IT_IS:
             return list(parts[0])

@@ -39,7 +39,7 @@ class Tag(NamedTuple):
     attributes: str  # as written
 
     def get(self, name: str) -> str | None:
-        """The value of an attribute, the first if it occurs twice; None if absent."""
+        """Return the value of an attribute, the first if it occurs twice; None if absent."""
         for key, double, single, bare in _ATTRIBUTE.findall(self.attributes):
             if key.lower() == name:
                 return plain(double or single or bare)
@@ -47,7 +47,8 @@ class Tag(NamedTuple):
 
 
 def tokens(page: str) -> Iterator[Tag | str]:
-    """Tags and the texts between them, with entities decoded, without comments, scripts and styles."""
+    """Yield the tags of a page and the texts between them, with entities decoded, without comments, scripts and
+    styles."""
     at = 0
     while at < len(page):
         opened = page.find("<", at)
@@ -84,7 +85,7 @@ def _after(page: str, mark: str, at: int) -> int:
 
 
 def _closing_bracket(page: str, at: int) -> int:
-    """The position of a tag's closing bracket; brackets in quoted values do not count."""
+    """Return the position of a tag's closing bracket; brackets in quoted values do not count."""
     while (stop := _STOP.search(page, at)) is not None:
         if stop[0] == ">":
             return stop.start()
@@ -123,7 +124,7 @@ _CLASS = re.compile(r"\s*[a-zA-Z]*\.([\w-]+)\s*")
 
 
 def _declared_style(style: str) -> ElementStyle:
-    """How the declarations of a style make a text look; nothing if they do not matter."""
+    """Return how the declarations of a style make a text look; nothing if they do not matter."""
     style = "".join(style.lower().split())
     if "display:none" in style or "visibility:hidden" in style or "visibility:collapse" in style:
         return "hidden"
@@ -135,7 +136,7 @@ def _declared_style(style: str) -> ElementStyle:
 
 
 def class_styles(page: str) -> ClassStyles:
-    """The classes that the page's own style sheets hide, raise, lower or strike out."""
+    """Return the classes that the page's own style sheets hide, raise, lower or strike out."""
     styles: dict[str, ElementStyle] = {}
     at = 0
     for _ in range(_SHEETS):
@@ -198,17 +199,17 @@ class PageTable:
             self._end_caption()
             self._in_caption = not tag.closes and not self._column
         elif self._column or self._in_caption:
-            self._inside(tag)
+            self._process_in_cell(tag)
 
-    def _inside(self, tag: Tag) -> None:
+    def _process_in_cell(self, tag: Tag) -> None:
         """Process a tag inside a cell or a caption: line breaks, bold, form controls, and how its text looks."""
         name = tag.name
         if name == "br" or name in _LINES:
-            self._put(_BREAK)
+            self._add_text(_BREAK)
         if name in _BOLD and not tag.closes and self._column:
             self._mark()
         if name in ("select", "option", "input", "textarea", "img"):
-            self._control(tag)
+            self._add_control(tag)
         if name in _VOID:
             return
         if tag.closes:
@@ -223,7 +224,8 @@ class PageTable:
                 self._style = self._open_style()
 
     def _open_style(self) -> ElementStyle:
-        """How the open elements together show a text: hidden, struck out, or as the innermost one with a style."""
+        """Return how the open elements together show a text: hidden, struck out, or as the innermost one with a
+        style."""
         styles = [style for _, style in self._open_elements if style]
         for strongest in ("hidden", "struck"):
             if strongest in styles:
@@ -231,7 +233,7 @@ class PageTable:
         return styles[-1] if styles else ""
 
     def style_of(self, tag: Tag) -> ElementStyle:
-        """How an element shows its text, by its own style, its class or its name; empty if like any other."""
+        """Return how an element shows its text, by its own style, its class or its name; empty if like any other."""
         if tag.name in _UNSEEN:
             return "hidden"
         style: ElementStyle = ""
@@ -251,7 +253,7 @@ class PageTable:
                 )
         return style or _STYLES.get(tag.name, "")
 
-    def _control(self, tag: Tag) -> None:
+    def _add_control(self, tag: Tag) -> None:
         """Add what a form control shows to the open cell: a chosen option, a typed value, a tick."""
         if tag.name == "option" and self._options is not None and not tag.closes:
             self._options.append((tag.get("selected") is not None, []))
@@ -259,7 +261,7 @@ class PageTable:
             if tag.closes and self._options:
                 chosen = next((text for is_chosen, text in self._options if is_chosen), self._options[0][1])
                 self._options = None
-                self._put("".join(chosen))
+                self._add_text("".join(chosen))
             else:
                 self._options = None if tag.closes else []
                 self._count_control()
@@ -271,18 +273,18 @@ class PageTable:
             self._instead = self._instead or tag.get("alt") or ""
         elif (kind := (tag.get("type") or "").strip().lower()) in _VALUED and self.style_of(tag) != "hidden":
             self._count_control()
-            self._put(tag.get("value") or "")
+            self._add_text(tag.get("value") or "")
         elif kind in _TICKED:
             self._count_control()
-            self._put("false" if tag.get("checked") is None else "true")
+            self._add_text("false" if tag.get("checked") is None else "true")
 
     def _count_control(self) -> None:
         """Count a form control of the cell; a blank separates it from the one before."""
         self._controls += 1
         if self._controls > 1:
-            self._put(" ")
+            self._add_text(" ")
 
-    def _put(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         """Add text to the open cell, or to the open option of a select, unless it is hidden."""
         if self._style != "hidden":
             if self._options:
@@ -293,7 +295,7 @@ class PageTable:
     def text(self, text: str) -> None:
         """Process a text of the page."""
         if self._column or self._in_caption:
-            self._put(text.replace(_BREAK, ""))
+            self._add_text(text.replace(_BREAK, ""))
 
     def end(self) -> None:
         """Close what is still open at the end of the table, and set which columns are hidden."""
@@ -303,7 +305,7 @@ class PageTable:
         self.layout.hidden_columns |= hidden
 
     def _start_row(self, tag: Tag) -> None:
-        """Open the next row; notes whether it is hidden."""
+        """Open the next row, and remember whether it is hidden."""
         self._in_row, self._row, self._next, self._values = True, self._row + 1, 1, {}
         if self._row > self._limits.max_rows:
             raise errors.too_large(f"a table has over {self._limits.max_rows} rows")
@@ -350,8 +352,8 @@ class PageTable:
             if self._instead and not any(text.strip() for text, _ in self._text):
                 self._text.append(Run(self._instead))
                 self.notes.add("image", self._row, self._column)
-            if (text := _shown(self._text)) is not None:
-                self._note(text)
+            if (text := _text_as_shown(self._text)) is not None:
+                self._remember_about_cell(text)
                 exact = _unrounded(self._stored, text) if self._stored else None
                 self._values[self._column] = self._known.setdefault(text, str(text)) if exact is None else exact
             if len(self._known) > 10_000:
@@ -364,7 +366,7 @@ class PageTable:
         self._text, self._open_elements, self._style, self._options = [], [], "", None
         self._controls, self._instead = 0, ""
 
-    def _note(self, text: str) -> None:
+    def _remember_about_cell(self, text: str) -> None:
         """Note what is to be reported about the open cell."""
         if isinstance(text, Noted):
             self.notes.add(text.note, self._row, self._column)
@@ -385,7 +387,7 @@ class PageTable:
     def _end_caption(self) -> None:
         """Close an open caption; the first one names the table."""
         if self._in_caption:
-            self.name = self.name or (_shown(self._text) or "").replace("\n", " ")
+            self.name = self.name or (_text_as_shown(self._text) or "").replace("\n", " ")
             self._in_caption = False
             self._start_text()
 
@@ -393,7 +395,7 @@ class PageTable:
 def read_tables(
     page_tokens: Iterable[Tag | str], limits: ReadLimits, styles: ClassStyles | None = None
 ) -> list[PageTable]:
-    """All tables, in the order of their opening tags; one without text has no rows."""
+    """Read all tables, in the order of their opening tags; one without text has no rows."""
     tables: list[PageTable] = []
     open_tables: list[PageTable] = []
     for token in page_tokens:
@@ -426,9 +428,9 @@ def _span(tag: Tag, name: str) -> int:
     return max(int(text), 1) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
 
 
-def _shown(parts: Sequence[Run]) -> str | None:
-    """The text as a browser shows it: runs of blanks collapsed, lines broken where the page breaks them; None for
-    none."""
+def _text_as_shown(parts: Sequence[Run]) -> str | None:
+    """Return the text as a browser shows it: runs of blanks collapsed, lines broken where the page breaks them; None
+    for none."""
     text = shown(parts) if any(style for _, style in parts) else "".join([text for text, _ in parts])
     lines = [" ".join(line.split()) for line in text.split(_BREAK)]
     shown_text = "\n".join(line for line in lines if line)
@@ -439,7 +441,8 @@ _FRACTION = re.compile(r"[.,]([0-9]+)\D*$")
 
 
 def _unrounded(stored: str, text: str) -> float | None:
-    """The stored number if the text shows fewer of its digits, such as 3.14159 for 3.14; None if the text will do."""
+    """Return the stored number if the text shows fewer of its digits, such as 3.14159 for 3.14; None if the text will
+    do."""
     try:
         number = float(stored)
     except ValueError:
@@ -499,7 +502,7 @@ def open_page(file: BinaryIO, limits: ReadLimits, *, declared: str | None = None
 
 
 def _declared_encoding(file: BinaryIO) -> str | None:
-    """The encoding that the page declares; None for one that contradicts how the declaration was read."""
+    """Return the encoding that the page declares; None for one that contradicts how the declaration was read."""
     file.seek(0)
     if (charset := _CHARSET.search(file.read(_HEAD))) is None:
         return None

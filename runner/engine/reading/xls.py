@@ -54,7 +54,7 @@ _HEADER = struct.Struct("<HH")
 
 
 def records(stream: bytes, start: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Type and body of each record from a position to the end of its substream, without embedded charts."""
+    """Yield type and body of each record from a position to the end of its substream, without embedded charts."""
     position = start
     depth = 0
     while position + 4 <= len(stream):
@@ -75,14 +75,14 @@ def records(stream: bytes, start: int = 0) -> Iterator[tuple[int, bytes]]:
 
 
 def u16(body: bytes, at: int) -> int:
-    """A 16-bit number; raises if the record is too short."""
+    """Read a 16-bit number; raises if the record is too short."""
     if at + 2 > len(body):
         raise errors.damaged("a record is too short")
     return body[at] | body[at + 1] << 8
 
 
 def short_text(body: bytes, at: int, count: int, *, wide: bool, codepage: str) -> str:
-    """Text within one record: UTF-16 or its Latin-1 half (BIFF8), or the book's code page (BIFF5)."""
+    """Read a text within one record: UTF-16 or its Latin-1 half (BIFF8), or the book's code page (BIFF5)."""
     if wide:
         return body[at : at + 2 * count].decode("utf-16-le", "replace")
     return body[at : at + count].decode(codepage, "replace")
@@ -94,7 +94,7 @@ def _byte(body: bytes, at: int) -> int:
 
 
 def text8(body: bytes, at: int, *, wide_count: bool) -> str:
-    """A BIFF8 text that starts with its count, of two bytes if `wide_count`, and its flags."""
+    """Read a BIFF8 text that starts with its count, of two bytes if `wide_count`, and its flags."""
     count = u16(body, at) if wide_count else _byte(body, at)
     at += 2 if wide_count else 1
     flags = _byte(body, at)
@@ -103,7 +103,7 @@ def text8(body: bytes, at: int, *, wide_count: bool) -> str:
 
 
 def continued_text(bodies: list[bytes]) -> str:
-    """A BIFF8 text that continues in further records; each starts with a flag for the width of its characters."""
+    """Read a BIFF8 text that continues in further records; each starts with a flag for the width of its characters."""
     count = u16(bodies[0], 0)
     parts: list[str] = []
     for number, body in enumerate(bodies):
@@ -136,16 +136,16 @@ class SharedTexts:
         self._at = 8  # after two counts
 
     def read(self) -> list[str | None]:
-        """All texts in order; None for an empty one."""
+        """Return all texts in order; None for an empty one."""
         texts: list[str | None] = []
         while self._at + 3 <= len(self._stream):
-            texts.append(self._text() or None)
+            texts.append(self._read_text() or None)
             if len(texts) > self._limits.max_strings:
                 raise errors.too_large(f"it has more than {self._limits.max_strings} shared strings")
         return noted_twice(texts)
 
-    def _text(self) -> str:
-        """The text at the current position, which moves behind it."""
+    def _read_text(self) -> str:
+        """Read the text at the current position, which moves behind it."""
         while self._next < len(self._ends) and self._ends[self._next] <= self._at:
             self._next += 1
         count = u16(self._stream, self._at)
@@ -158,19 +158,19 @@ class SharedTexts:
         if flags & 4:
             extra = u16(self._stream, self._at) | u16(self._stream, self._at + 2) << 16
             self._at += 4
-        characters = self._characters(count, wide=bool(flags & 1))
-        starts = [self._run(self._at + 4 * number) for number in range(runs)] if any(self._fonts) else []
+        characters = self._read_characters(count, wide=bool(flags & 1))
+        starts = [self._read_run(self._at + 4 * number) for number in range(runs)] if any(self._fonts) else []
         self._at += 4 * runs + extra
         return shown(runs_of(characters, starts)) if any(style for _, style in starts) else characters
 
-    def _run(self, at: int) -> tuple[int, RunStyle]:
-        """Where a run of a text starts, and its style."""
+    def _read_run(self, at: int) -> tuple[int, RunStyle]:
+        """Read where a run of a text starts, and its style."""
         font = u16(self._stream, at + 2)
         font -= font > 4  # there is no font 4
         return u16(self._stream, at), self._fonts[font] if font < len(self._fonts) else ""
 
-    def _characters(self, count: int, *, wide: bool) -> str:
-        """So many characters from the current position, which moves behind them, over the ends of records."""
+    def _read_characters(self, count: int, *, wide: bool) -> str:
+        """Read so many characters from the current position, which moves behind them, over the ends of records."""
         parts: list[str] = []
         while count > 0:
             while self._next < len(self._ends) and self._ends[self._next] < self._at:
@@ -236,17 +236,17 @@ class _GlobalsReader:
     def read(self, stream: bytes) -> Globals:
         """Read all records of the globals substream, and return what the sheets share."""
         for kind, body in records(stream):
-            self._record(kind, body)
+            self._add_record(kind, body)
             self._last = kind if kind != CONTINUE else self._last
         if self._texts:
             self.shared.strings.extend(SharedTexts(self._texts, self._limits, self.shared.styles.fonts).read())
         for body in self._xfs:
             number = u16(body, 2)
-            self.shared.styles.add(number, self._formats, self._cell_style(body))
-            self.shared.styles.designs.append(self._design(body))
+            self.shared.styles.add(number, self._formats, self._parse_cell_style(body))
+            self.shared.styles.designs.append(self._parse_design(body))
         return self.shared
 
-    def _record(self, kind: int, body: bytes) -> None:
+    def _add_record(self, kind: int, body: bytes) -> None:
         """Add what a record says to `shared`, or to what `read` completes it with; refuses old and encrypted books."""
         if kind == BOF:
             self.shared.version = u16(body, 0)
@@ -255,38 +255,38 @@ class _GlobalsReader:
         elif kind == _FILEPASS:
             raise errors.encrypted("an Excel 97-2003 workbook")
         elif kind == _CODEPAGE:
-            self.shared.codepage = _codec(u16(body, 0))
+            self.shared.codepage = _codec_of_page(u16(body, 0))
             self.shared.has_codepage = True
         elif kind == _DATEMODE:
             self.shared.epoch_1904 = u16(body, 0) == 1
         elif kind == _BOUNDSHEET:
-            self._sheet(body)
+            self._add_sheet(body)
         elif kind == _SST or (kind == CONTINUE and self._last == _SST):
             self._texts.append(body)
         elif kind in (_FORMAT, _FORMAT_OLD):
-            self._formats[u16(body, 0)] = format_of(self._format(body))
+            self._formats[u16(body, 0)] = format_of(self._parse_format(body))
         elif kind == _FONT:
             flags = u16(body, 2)
             self._sizes.append(u16(body, 0))
             self._fonts.append(CellStyle(bold=u16(body, 6) >= BOLD, struck=bool(flags & 8)))
             self.shared.styles.fonts.append(font_style(flags, u16(body, 8)))
-            self._charset(body[12] if len(body) > 12 else 0)
+            self._use_charset(body[12] if len(body) > 12 else 0)
         elif kind == _XF:
             self._xfs.append(body)
 
-    def _charset(self, number: int) -> None:
-        """Without a code page in an Excel 5 book, take the character set of most of its fonts."""
+    def _use_charset(self, number: int) -> None:
+        """Use the character set of most fonts in an Excel 5 book without a code page."""
         if not self.shared.has_codepage and number in _CHARSETS:
             self.shared.charsets[_CHARSETS[number]] += 1
             self.shared.codepage = self.shared.charsets.most_common(1)[0][0]
 
-    def _format(self, body: bytes) -> str:
-        """The code of a number format record."""
+    def _parse_format(self, body: bytes) -> str:
+        """Return the code of a number format record."""
         if self.shared.version == BIFF8:
             return text8(body, 2, wide_count=True)
         return short_text(body, 3, body[2] if len(body) > 2 else 0, wide=False, codepage=self.shared.codepage)
 
-    def _sheet(self, body: bytes) -> None:
+    def _add_sheet(self, body: bytes) -> None:
         """Add a sheet to the list of those that hold cells."""
         if len(body) < 8:
             raise errors.damaged("a record is too short")
@@ -302,8 +302,8 @@ class _GlobalsReader:
         if len(self.shared.sheets) > self._limits.max_sheets:
             raise errors.too_large(f"it has more than {self._limits.max_sheets} sheets")
 
-    def _cell_style(self, body: bytes) -> CellStyle:
-        """The style of an XF record: its font, and whether it is filled."""
+    def _parse_cell_style(self, body: bytes) -> CellStyle:
+        """Return the style of an XF record: its font, whether it is filled, whether it has a line above or below."""
         font = u16(body, 0)
         font -= font > 4  # there is no font 4
         plain = self._fonts[font] if font < len(self._fonts) else CellStyle()
@@ -313,8 +313,8 @@ class _GlobalsReader:
             style.lined = body[11] > 0  # the lines above and below; those at the sides are in the byte before
         return style
 
-    def _design(self, body: bytes) -> Design:
-        """The look that an XF record gives a cell; of an Excel 5 book without lines and colours."""
+    def _parse_design(self, body: bytes) -> Design:
+        """Return the look that an XF record gives a cell; of an Excel 5 book without lines and colours."""
         font = u16(body, 0)
         font -= font > 4
         bold, size = (self._fonts[font].bold, self._sizes[font]) if font < len(self._fonts) else (False, 0)
@@ -327,8 +327,8 @@ class _GlobalsReader:
         return Design(above, below, left, right, fill, bold, size, self._kinds.setdefault(kind, len(self._kinds) + 1))
 
 
-def _codec(number: int) -> str:
-    """The name of Python's codec for a code page; Windows-1252 for an unknown one."""
+def _codec_of_page(number: int) -> str:
+    """Return the name of Python's codec for a code page; Windows-1252 for an unknown one."""
     name = _CODEPAGES.get(number, f"cp{number}")
     try:
         codecs.lookup(name)  # decoding an empty text would not look it up
@@ -338,7 +338,7 @@ def _codec(number: int) -> str:
 
 
 def read_globals(stream: bytes, limits: ReadLimits, declared: str | None = None) -> Globals:
-    """The parts that sheets share; ``declared``: the code page to use if the book has none."""
+    """Read the parts that sheets share; ``declared``: the code page to use if the book has none."""
     reader = _GlobalsReader(limits)
     if declared is not None:
         reader.shared.codepage, reader.shared.has_codepage = codecs.lookup(declared).name, True
@@ -371,10 +371,10 @@ class XlsSheet:
         self._notes = CellNotes()
 
     def rows(self) -> Iterator[Row]:
-        """The rows in ascending order, without the marks of notes."""
+        """Yield the rows in ascending order, without the marks of notes."""
         self._notes = notes = CellNotes()
-        rows = self._rows(notes)
-        if not self._surveyed.are_rows_ordered:
+        rows = self._rows_in_order(notes)
+        if not self._survey_records.are_rows_ordered:
             rows = ascending(rows, self._limits, notes.add_twice)
         return notes.plain_rows(rows, are_expected=lambda: True) if self._shared.strings.noted else rows
 
@@ -383,29 +383,29 @@ class XlsSheet:
         return self._notes.remarks()
 
     def layout(self) -> Layout:
-        return self._surveyed.layout
+        return self._survey_records.layout
 
     def needs_code_page(self) -> bool:
         """Whether single-byte texts contain non-ASCII bytes."""
         return self._shared.version != BIFF8 and any(
-            not body[8:].isascii() for kind, body in self._records() if kind in (_LABEL, _RSTRING, _FORMULA_TEXT)
+            not body[8:].isascii() for kind, body in self._sheet_records() if kind in (_LABEL, _RSTRING, _FORMULA_TEXT)
         )
 
-    def _records(self) -> Iterator[tuple[int, bytes]]:
-        """The records of the sheet after the first, which must begin it."""
+    def _sheet_records(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the records of the sheet after the first, which must begin it."""
         sheet_records = records(self._stream, self._position)
         first = next(sheet_records, None)
         if first is None or first[0] != BOF:
             raise errors.damaged("a sheet is not at its offset in the workbook")
         return sheet_records
 
-    def _rows(self, notes: CellNotes) -> Iterator[Row]:
-        """The rows in the order of the stream, ascending or not."""
+    def _rows_in_order(self, notes: CellNotes) -> Iterator[Row]:
+        """Yield the rows as they are stored, ascending or not; the text of a formula is in records behind it."""
         builder = RowBuilder(self._limits, notes.add_twice)
         cells = _Cells(self._shared)
         row = -1
         text_records: list[bytes] = []  # the text of a formula and its continuations
-        for kind, body in self._records():
+        for kind, body in self._sheet_records():
             if text_records and kind == CONTINUE:
                 text_records.append(body)
                 continue
@@ -426,16 +426,17 @@ class XlsSheet:
             yield finished
 
     @cached_property
-    def _surveyed(self) -> SurveyedLayout:
-        """The layout of the sheet and whether its rows ascend, from one pass over its records (offsets: [MS-XLS])."""
+    def _survey_records(self) -> SurveyedLayout:
+        """Return the layout of the sheet and whether its rows ascend, from one pass over its records (offsets:
+        [MS-XLS])."""
         marker = Marker(self._shared.styles, self._limits)
         row, ordered, frozen = 0, True, False
-        for kind, body in self._records():
+        for kind, body in self._sheet_records():
             if kind in _CELLS:
                 number = u16(body, 0) + 1
                 ordered = ordered and number >= row
                 row = number
-                _mark(marker, kind, row, body)
+                _mark_styles(marker, kind, row, body)
                 if kind in _FORMULAS and row <= self._limits.layout_rows:
                     _mark_formula(marker.layout, row, body, self._shared.version)
             elif kind == _ROW:
@@ -454,7 +455,7 @@ class XlsSheet:
 
 
 def _mark_columns(marker: Marker, body: bytes) -> None:
-    """Note the hidden columns and the widths of a record."""
+    """Remember the hidden columns and the widths of a record."""
     first, last = u16(body, 0) + 1, u16(body, 2) + 1
     if u16(body, 8) & 1:
         marker.hide_columns(first, last)
@@ -467,7 +468,7 @@ def _mark_formula(layout: Layout, row: int, body: bytes, version: int) -> None:
         layout.summed += [area for area in areas_read(body) if area[0] < area[2] or area[1] < area[3]]
 
 
-def _mark(marker: Marker, kind: int, row: int, body: bytes) -> None:
+def _mark_styles(marker: Marker, kind: int, row: int, body: bytes) -> None:
     """Add what the styles of a record's cells show to the layout."""
     column = u16(body, 2) + 1
     if kind in (_MULRK, _MULBLANK):
@@ -487,37 +488,37 @@ class _Cells:
         self.awaited: int | None = None  # column of a formula whose text follows in its own record
 
     def text(self, body: bytes, offset: int) -> str:
-        """The text that starts at an offset of a record."""
+        """Read the text that starts at an offset of a record."""
         if self._shared.version == BIFF8:
             return text8(body, offset, wide_count=True)
         return short_text(body, offset + 2, u16(body, offset), wide=False, codepage=self._shared.codepage)
 
     def long_text(self, bodies: list[bytes]) -> str:
-        """A text that continues in further records; `bodies`: all of them."""
+        """Read a text that continues in further records; `bodies`: all of them."""
         if self._shared.version == BIFF8:
             return continued_text(bodies)
         return self.text(b"".join(bodies), 0)
 
     def read(self, kind: int, body: bytes) -> Iterator[tuple[int, Value]]:
-        """The column and value of each cell of a record; of a formula with a text, sets `awaited`."""
+        """Yield the column and value of each cell of a record; for a formula with a text, sets `awaited`."""
         column = u16(body, 2) + 1
         if kind == _MULRK:
             for offset, place in enumerate(range(4, len(body) - 6, 6)):
                 number = rk(u16(body, place + 2) | u16(body, place + 4) << 16)
                 yield column + offset, self._numbers.value(u16(body, place), number)
         elif kind in _FORMULAS:
-            yield column, self._result(column, body)
+            yield column, self._read_result(column, body)
         elif kind not in (_BLANK, _MULBLANK):
             yield column, self._plain_cell(kind, body)
 
     def _plain_cell(self, kind: int, body: bytes) -> Value:
-        """The value of a record with one cell that is neither blank nor a formula."""
+        """Read a record with one cell that is neither blank nor a formula."""
         if kind == _LABELSST:
             index = u16(body, 6) | u16(body, 8) << 16
             strings = self._shared.strings
             return strings[index] if index < len(strings) else _POINTS_NOWHERE
         if kind == _NUMBER:
-            return self._numbers.value(u16(body, 4), _double(body, 6))
+            return self._numbers.value(u16(body, 4), _read_double(body, 6))
         if kind == _RK:
             return self._numbers.value(u16(body, 4), rk(u16(body, 6) | u16(body, 8) << 16))
         if kind == _BOOLERR:
@@ -525,11 +526,11 @@ class _Cells:
             return ERRORS.get(code, UNKNOWN_ERROR) if is_error else bool(code)
         return self.text(body, 6) or None
 
-    def _result(self, column: int, body: bytes) -> Value:
-        """The stored result of a formula; None if it is a text, which follows in its own record."""
+    def _read_result(self, column: int, body: bytes) -> Value:
+        """Read the stored result of a formula; None if it is a text, which follows in its own record."""
         self.awaited = None
         if u16(body, 12) != 0xFFFF:
-            return self._numbers.value(u16(body, 4), _double(body, 6))
+            return self._numbers.value(u16(body, 4), _read_double(body, 6))
         kind, code = body[6], body[8]
         if kind == 0:
             self.awaited = column
@@ -540,8 +541,8 @@ class _Cells:
         return None
 
 
-def _double(body: bytes, offset: int) -> float:
-    """A double at an offset of a record; raises if the record is too short."""
+def _read_double(body: bytes, offset: int) -> float:
+    """Read a double at an offset of a record; raises if the record is too short."""
     if len(body) < offset + 8:
         raise errors.damaged("a record is too short")
     return float(_F64.unpack_from(body, offset)[0])
@@ -563,7 +564,7 @@ def open_xls(file: BinaryIO, container: Container, limits: ReadLimits, *, declar
 
 
 def _codepage_choice(shared: Globals) -> ReadingChoice:
-    """The choice of a code page for an Excel 5 book that has none."""
+    """Make the choice of a code page for an Excel 5 book that has none."""
     return ReadingChoice(
         kind="encoding",
         chosen=shared.codepage,

@@ -44,12 +44,12 @@ _U32 = struct.Struct("<I")
 
 
 def records(pieces: Iterable[bytes], limits: ReadLimits) -> Iterator[tuple[int, bytes]]:
-    """Every record of a part; raises if the part ends inside one."""
+    """Yield every record of a part; raises if the part ends inside one."""
     pending = b""
     for piece in pieces:
         pending += piece
         position = 0
-        while (header := _header(pending, position)) is not None:
+        while (header := _parse_header(pending, position)) is not None:
             kind, start, length = header
             if length > limits.max_token_bytes:
                 raise errors.hostile(f"a record of {length} bytes")
@@ -62,8 +62,8 @@ def records(pieces: Iterable[bytes], limits: ReadLimits) -> Iterator[tuple[int, 
         raise errors.truncated("a workbook")
 
 
-def _header(raw: bytes, position: int) -> tuple[int, int, int] | None:
-    """(type, offset of the body, its length); None if more bytes are needed."""
+def _parse_header(raw: bytes, position: int) -> tuple[int, int, int] | None:
+    """Return type, offset of the body, and its length; None if more bytes are needed."""
     end = len(raw)
     if position >= end:
         return None
@@ -87,7 +87,7 @@ def _header(raw: bytes, position: int) -> tuple[int, int, int] | None:
 
 
 def u32(body: bytes, at: int) -> int:
-    """A 32-bit number; raises if the record is too short."""
+    """Read a 32-bit number; raises if the record is too short."""
     try:
         return int(_U32.unpack_from(body, at)[0])
     except struct.error as error:
@@ -95,7 +95,7 @@ def u32(body: bytes, at: int) -> int:
 
 
 def text_at(body: bytes, at: int) -> tuple[str, int]:
-    """A counted UTF-16 text, and the offset after it."""
+    """Read a counted UTF-16 text; return it, and the offset after it."""
     count = u32(body, at)
     if count == 0xFFFFFFFF:  # null
         return "", at + 4
@@ -134,7 +134,7 @@ def read_contents(pieces: Iterable[bytes], limits: ReadLimits) -> Contents:
 
 
 def read_strings(pieces: Iterable[bytes], limits: ReadLimits, fonts: Sequence[RunStyle] = ()) -> SharedStrings:
-    """All shared strings in order, those with several fonts as a person reads them."""
+    """Read all shared strings in order, those with several fonts as a person reads them."""
     strings = SharedStrings(limits)
     batch: list[str | None] = []
     for kind, body in records(pieces, limits):
@@ -149,7 +149,7 @@ def read_strings(pieces: Iterable[bytes], limits: ReadLimits, fonts: Sequence[Ru
 
 
 def _shown_text(plain: str, body: bytes, offset: int, fonts: Sequence[RunStyle]) -> str:
-    """What a text with runs of several fonts shows."""
+    """Return what a text with runs of several fonts shows."""
     count = min(u32(body, offset), (len(body) - offset - 4) // 4)
     runs = [(_u16(body, offset + 4 * number + 4), _u16(body, offset + 4 * number + 6)) for number in range(count)]
     starts = [(start, fonts[font] if font < len(fonts) else "") for start, font in runs]
@@ -157,7 +157,7 @@ def _shown_text(plain: str, body: bytes, offset: int, fonts: Sequence[RunStyle])
 
 
 def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
-    """Number formats and cell styles."""
+    """Read number formats and cell styles."""
     styles = Styles()
     formats: dict[int, NumberFormat] = {}
     fonts: list[CellStyle] = []
@@ -176,12 +176,12 @@ def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
             in_cells = kind == _BEGIN_CELL_XFS
         elif kind == _XF and in_cells:
             number = _u16(body, 2)
-            styles.add(number, formats, _cell_style(body, fonts, fills))
+            styles.add(number, formats, _parse_cell_style(body, fonts, fills))
     return styles
 
 
-def _cell_style(body: bytes, fonts: list[CellStyle], fills: list[bool]) -> CellStyle:
-    """The style of an XF record: its font, and whether it is filled."""
+def _parse_cell_style(body: bytes, fonts: list[CellStyle], fills: list[bool]) -> CellStyle:
+    """Return the style of an XF record: its font, and whether it is filled."""
     font, fill = _u16(body, 4), _u16(body, 6)
     plain = fonts[font] if font < len(fonts) else CellStyle()
     return replace(plain, filled=fill < len(fills) and fills[fill])
@@ -218,7 +218,7 @@ class XlsbWorkbook:
 
     @cached_property
     def styles(self) -> Styles:
-        """The styles of its cells; plain ones if it has no part with styles."""
+        """Return the styles of its cells; plain ones if it has no part with styles."""
         entry = self.package.related(self.relations, "styles")
         if entry is None:
             return Styles()
@@ -226,7 +226,7 @@ class XlsbWorkbook:
 
     @cached_property
     def strings(self) -> SharedStrings:
-        """The texts that cells share; raises InputUnreadable if their part is missing."""
+        """Return the texts that cells share; raises InputUnreadable if their part is missing."""
         entry = self.package.related(self.relations, "sharedStrings")
         if entry is None:
             raise errors.damaged("the part with its shared strings is missing")
@@ -249,10 +249,10 @@ class XlsbSheet:
         self._notes = CellNotes()
 
     def rows(self) -> Iterator[Row]:
-        """The rows in ascending order, without the marks of notes."""
+        """Yield the rows in ascending order, without the marks of notes."""
         self._notes = notes = CellNotes()
-        rows = self._rows(notes)
-        if not self._surveyed.are_rows_ordered:
+        rows = self._rows_in_order(notes)
+        if not self._survey_records.are_rows_ordered:
             rows = ascending(rows, self._workbook.package.limits, notes.add_twice)
         return notes.plain_rows(rows, are_expected=self._workbook.are_notes_expected)
 
@@ -261,18 +261,18 @@ class XlsbSheet:
         return self._notes.remarks()
 
     def layout(self) -> Layout:
-        return self._surveyed.layout
+        return self._survey_records.layout
 
-    def _records(self) -> Iterator[tuple[int, bytes]]:
-        """The records of the sheet's part."""
+    def _part_records(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the records of the sheet's part."""
         entry = self._workbook.part(self._relation)
         if entry is None:
             raise errors.damaged("the part with a sheet's cells is missing")
         package = self._workbook.package
         return records(package.archive.stream(entry), package.limits)
 
-    def _rows(self, notes: CellNotes) -> Iterator[Row]:
-        """The rows in the order of the part, ascending or not."""
+    def _rows_in_order(self, notes: CellNotes) -> Iterator[Row]:
+        """Yield the rows in the order of the part, ascending or not."""
         book = self._workbook
         numbers = NumberReader(book.styles, epoch_1904=book.contents.epoch_1904)
         builder = RowBuilder(book.package.limits, notes.add_twice)
@@ -281,29 +281,30 @@ class XlsbSheet:
         def strings() -> SharedStrings:
             return book.strings
 
-        for kind, body in self._records():
+        for kind, body in self._part_records():
             if kind == _ROW:
                 if (finished := builder.next_row(u32(body, 0) + 1)) is not None:
                     yield finished
                 column = -1
             elif _BLANK <= kind <= _LAST_CELL or kind == _RICH_TEXT:
                 column = u32(body, 0)
-                builder.put(column + 1, _value(kind, u32(body, 4), body, 8, numbers=numbers, strings=strings))
+                builder.put(column + 1, _parse_value(kind, u32(body, 4), body, 8, numbers=numbers, strings=strings))
             elif _SHORT_BLANK <= kind <= _LAST_SHORT:
                 column += 1
-                value = _value(kind - 11, u32(body, 0), body, 4, numbers=numbers, strings=strings)
+                value = _parse_value(kind - 11, u32(body, 0), body, 4, numbers=numbers, strings=strings)
                 builder.put(column + 1, value)
         if (finished := builder.done()) is not None:
             yield finished
 
     @cached_property
-    def _surveyed(self) -> SurveyedLayout:
-        """The layout of the sheet and whether its rows ascend, from one pass over its records (offsets: [MS-XLSB])."""
+    def _survey_records(self) -> SurveyedLayout:
+        """Return the layout of the sheet and whether its rows ascend, from one pass over its records (offsets:
+        [MS-XLSB])."""
         limits = self._workbook.package.limits
         marker = Marker(self._workbook.styles, limits)
         layout = marker.layout
         row, ordered = 0, True
-        for kind, body in self._records():
+        for kind, body in self._part_records():
             if kind == _ROW:
                 ordered = ordered and u32(body, 0) + 1 > row
                 row = u32(body, 0) + 1
@@ -324,7 +325,7 @@ class XlsbSheet:
         return SurveyedLayout(layout, ordered)
 
 
-def _value(  # one line per type of cell
+def _parse_value(  # one line per type of cell
     kind: int,
     style: int,
     body: bytes,
@@ -333,7 +334,7 @@ def _value(  # one line per type of cell
     numbers: NumberReader,
     strings: Callable[[], SharedStrings],
 ) -> Value:
-    """The value of a cell record whose content starts at an offset. `strings` loads the shared strings."""
+    """Convert a cell record whose content starts at an offset. `strings` loads the shared strings."""
     style &= 0xFFFFFF
     if kind == 1:
         return None

@@ -71,29 +71,29 @@ class SheetAppearance:
     view: dict[str, Any] = field(default_factory=dict)  # how the sheet as a whole is shown
 
     def of(self, row: int, column: int) -> Appearance | None:
-        """The look of a cell, or None if it is not known."""
+        """Return the look of a cell, or None if it is not known."""
         styles = self.rows.get(row, ())
         style = styles[column - 1] if column <= len(styles) else -1
-        return self._numbered(style if style >= 0 else self.columns.get(column, -1))
+        return self._appearance_of_style(style if style >= 0 else self.columns.get(column, -1))
 
-    def below(self, row: int, column: int) -> Appearance | None:
-        """The look of a cell below the part that was searched: that of the first row of data."""
+    def of_unsearched(self, row: int, column: int) -> Appearance | None:
+        """Return the look of a cell below the part that was searched: that of the first row of data."""
         return self.first[column - 1] if row > self.searched and column <= len(self.first) else None
 
-    def _numbered(self, style: int) -> Appearance | None:
-        """The look of a style by its number."""
+    def _appearance_of_style(self, style: int) -> Appearance | None:
+        """Return the look of a style by its number; None if there is none."""
         return self.appearances[style] if 0 <= style < len(self.appearances) else None
 
 
 def sheet_appearance(sheet: Sheet, rows: Collection[int], first_data: int) -> SheetAppearance:
-    """The looks of some rows of a sheet. `first_data`: the row like which those below the searched part look."""
+    """Read the looks of some rows of a sheet. `first_data`: the row like which those below the searched part look."""
     sheet = sheet.inner if isinstance(sheet, CorrectedSheet) else sheet
     if not isinstance(sheet, XlsxSheet):
         return SheetAppearance()
     known = SheetAppearance()
     try:
         known.appearances = _Styles(sheet.workbook).read()
-        _search(sheet, frozenset(rows) | {first_data}, known)
+        _search_styles(sheet, frozenset(rows) | {first_data}, known)
     except (InputUnreadable, ValueError, ArithmeticError):
         return SheetAppearance()  # whatever is odd about the styles, the rows themselves were read
     for column in range(1, len(known.rows.get(first_data, ())) + 1):
@@ -102,8 +102,8 @@ def sheet_appearance(sheet: Sheet, rows: Collection[int], first_data: int) -> Sh
     return known
 
 
-def _search(sheet: XlsxSheet, rows: frozenset[int], known: SheetAppearance) -> None:
-    """Search a sheet's part for the styles of some rows, and add what it shows to `found`."""
+def _search_styles(sheet: XlsxSheet, rows: frozenset[int], known: SheetAppearance) -> None:
+    """Search a sheet's part for the styles of some rows, and add what it shows to `known`."""
     archive = sheet.workbook.package.archive
     entry = archive.find(sheet.part)
     if entry is None:
@@ -115,11 +115,11 @@ def _search(sheet: XlsxSheet, rows: frozenset[int], known: SheetAppearance) -> N
         bytes_read += len(piece)
         if not is_head_read and (b"<sheetData" in piece or b"<row" in piece or bytes_read > _MOST_HEAD):
             is_head_read = True
-            _head(b"".join(pieces).partition(b"<sheetData")[0], known)
+            _read_head(b"".join(pieces).partition(b"<sheetData")[0], known)
         if b"</row>" in piece:
             markup = b"".join(pieces)
             end_of_rows = markup.rfind(b"</row>") + 6
-            cells_left -= _rows(markup[:end_of_rows], rows, known, cells_left)
+            cells_left -= _read_rows(markup[:end_of_rows], rows, known, cells_left)
             pieces = [markup[end_of_rows:]]
             if known.searched >= last or cells_left <= 0:
                 return
@@ -127,7 +127,7 @@ def _search(sheet: XlsxSheet, rows: frozenset[int], known: SheetAppearance) -> N
             return
 
 
-def _head(head: bytes, known: SheetAppearance) -> None:
+def _read_head(head: bytes, known: SheetAppearance) -> None:
     """Add the widths and styles of columns, and how the sheet is shown, to `known`."""
     for column in _COLUMN.findall(head):
         first, last, width, style = (pattern.search(column) for pattern in (_FROM, _TO, _WIDTH, _STYLE))
@@ -147,7 +147,7 @@ def _head(head: bytes, known: SheetAppearance) -> None:
         known.view["width"] = min(255.0, float(width[1]))
 
 
-def _rows(markup: bytes, rows: frozenset[int], known: SheetAppearance, room: int) -> int:
+def _read_rows(markup: bytes, rows: frozenset[int], known: SheetAppearance, room: int) -> int:
     """Add the styles of rows to `known` while there is room for their cells; returns how many cells those are."""
     count = 0
     for attributes, cells in _ROW.findall(markup):
@@ -173,11 +173,12 @@ class _Styles:
     """Reads the styles part of a workbook."""
 
     def __init__(self, workbook: Workbook) -> None:
+        """Find the styles part of a workbook, and read the colours of its theme."""
         self._package: OoxmlPackage = workbook.package
         self._entry = workbook.package.related(workbook.relations, "styles") or workbook.package.archive.find(
             "xl/styles.xml"
         )
-        self._theme = self._colours(workbook.package.related(workbook.relations, "theme"))
+        self._theme = self._read_theme(workbook.package.related(workbook.relations, "theme"))
         self._path: list[str] = []
         self._formats: dict[int, str] = dict(_BUILT_IN)
         self._fonts: list[Appearance] = []
@@ -186,19 +187,19 @@ class _Styles:
         self._appearances: list[Appearance] = []
 
     def read(self) -> list[Appearance]:
-        """The looks of all cell styles, by their number."""
+        """Return the looks of all cell styles, by their number."""
         if self._entry is None or self._entry.size > MAX_STYLES_BYTES:
             return []
         for event in self._package.events(self._entry):
             if event[0] == "start":
                 self._path.append(event[1])
-                self._start(event[1], event[2])
+                self._read_element(event[1], event[2])
             else:
                 self._path.pop()
         return self._appearances
 
-    def _colours(self, entry: Entry | None) -> list[str]:
-        """The colours of the theme, in the order in which styles number them; empty for an unknown one."""
+    def _read_theme(self, entry: Entry | None) -> list[str]:
+        """Return the colours of the theme, in the order in which styles number them; empty for an unknown one."""
         colours = dict.fromkeys(_THEME, "")
         name = ""
         if entry is not None and entry.size <= MAX_STYLES_BYTES:
@@ -211,23 +212,23 @@ class _Styles:
                     name = ""
         return list(colours.values())
 
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        """Note what an element says."""
+    def _read_element(self, name: str, attributes: dict[str, str]) -> None:
+        """Add what an element of the styles part says to the fonts, fills, borders and cell styles so far."""
         section = self._path[1] if len(self._path) > 1 else ""
         depth = len(self._path)
         if section == "numFmts" and name == "numFmt":
             self._formats[int(attributes.get("numFmtId", "0"))] = attributes.get("formatCode", "")
         elif section == "fonts":
-            self._font(name, attributes, depth)
+            self._read_font(name, attributes, depth)
         elif section == "fills":
-            self._fill(name, attributes, depth)
+            self._read_fill(name, attributes, depth)
         elif section == "borders":
-            self._border(name, attributes, depth)
+            self._read_border(name, attributes, depth)
         elif section == "cellXfs":
-            self._cell(name, attributes)
+            self._read_cell_style(name, attributes)
 
-    def _font(self, name: str, attributes: dict[str, str], depth: int) -> None:
-        """Note a font, then its properties."""
+    def _read_font(self, name: str, attributes: dict[str, str], depth: int) -> None:
+        """Start a font, or set a property of the last one."""
         if depth == 3:
             self._fonts.append({})
         elif depth == 4 and self._fonts:
@@ -236,31 +237,31 @@ class _Styles:
                 font["name"] = value
             elif name == "sz" and value and 1 <= float(value) <= 409:  # no infinite one either
                 font["size"] = float(value)
-            elif name == "color" and (colour := self._colour(attributes)):
+            elif name == "color" and (colour := self._resolve_colour(attributes)):
                 font["color"] = colour
             elif name in _MARKS and value not in ("0", "false", "none"):
                 font[_MARKS[name]] = True
 
-    def _fill(self, name: str, attributes: dict[str, str], depth: int) -> None:
-        """Note a fill, then its colour if it is solid."""
+    def _read_fill(self, name: str, attributes: dict[str, str], depth: int) -> None:
+        """Start a fill, or set the colour of the last one if it is solid."""
         if depth == 3:
             self._fills.append(None)
         elif name == "patternFill" and self._fills:
             self._solid = attributes.get("patternType") == "solid"
         elif name == "fgColor" and self._fills and self._solid:
-            self._fills[-1] = self._colour(attributes)
+            self._fills[-1] = self._resolve_colour(attributes)
 
-    def _border(self, name: str, attributes: dict[str, str], depth: int) -> None:
-        """Note a border, then its sides and their colours."""
+    def _read_border(self, name: str, attributes: dict[str, str], depth: int) -> None:
+        """Start a border, or set a side of the last one or its colour."""
         if depth == 3:
             self._borders.append({})
         elif depth == 4 and name in _SIDES and attributes.get("style") and self._borders:
             self._borders[-1][name] = [attributes["style"], None]
         elif depth == 5 and name == "color" and self._borders and self._path[-2] in self._borders[-1]:
-            self._borders[-1][self._path[-2]][1] = self._colour(attributes)
+            self._borders[-1][self._path[-2]][1] = self._resolve_colour(attributes)
 
-    def _cell(self, name: str, attributes: dict[str, str]) -> None:
-        """Note the look of a cell style, then its alignment."""
+    def _read_cell_style(self, name: str, attributes: dict[str, str]) -> None:
+        """Start the look of a cell style, or set the alignment of the last one."""
         if name == "xf":
             appearance: Appearance = {}
             for key, parts, number in (
@@ -283,8 +284,8 @@ class _Styles:
             if align:
                 self._appearances[-1]["align"] = align
 
-    def _colour(self, attributes: dict[str, str]) -> str | None:
-        """The colour that attributes name, as RRGGBB; None if it is the default."""
+    def _resolve_colour(self, attributes: dict[str, str]) -> str | None:
+        """Return the colour that attributes name, as RRGGBB; None if it is the default."""
         if (rgb := _RGB.fullmatch(attributes.get("rgb", ""))) is not None:
             return rgb[1].upper()
         if attributes.get("theme", "").isdecimal() and int(attributes["theme"]) < len(self._theme):
@@ -295,7 +296,7 @@ class _Styles:
 
 
 def tinted(colour: str, tint: float) -> str:
-    """A colour of the theme, lighter or darker by a share of what is left to white or to black."""
+    """Make a colour of the theme lighter or darker, by a share of what is left to white or to black."""
     parts = [int(colour[start : start + 2], 16) for start in (0, 2, 4)]
     tint = max(-1.0, min(1.0, tint))
     tinted_parts = [part * (1 + tint) if tint < 0 else part + (255 - part) * tint for part in parts]

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from itertools import chain, islice
 from math import isfinite
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from runner.engine.common.fields import Field
 from runner.engine.common.rowsets import RowSet
@@ -20,7 +20,7 @@ from runner.engine.options import JobOptions
 from runner.engine.protocol import EngineStop
 from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.reading.spool import SpooledSheet
-from runner.engine.surveying.survey import SurveyedInput
+from runner.engine.surveying.surveyed_input import SurveyedInput
 from runner.engine.tables.sources import SourceTable
 from runner.engine.tables.supplied import VALUE
 from runner.engine.values.checking import CellProblem
@@ -47,44 +47,59 @@ _TEXT: Final["Appearance"] = {"format": "@"}
 _UNMARKED: Final = "see artifact.json or report.html for what is wrong with this row"
 
 
+class RowMarks(NamedTuple):
+    """What is wrong with a row."""
+
+    cells: list[tuple[int, str]]  # its columns that are wrong, each with a comment
+    todo: str  # what to do about the row
+
+
+class ErrorColumns(NamedTuple):
+    """Where a sheet has errors."""
+
+    columns: set[int]
+    choices: dict[int, tuple[str, ...]]  # what is allowed in the columns that hold something else
+
+
 class RowErrors:
     """Remembers what is wrong with the rows of a job, up to a limit, and counts them on their tables."""
 
     def __init__(self, fields: Iterable[Field], *, with_messages: bool) -> None:
-        """`with_messages`: somebody will read what is wrong; else rows are only counted."""
+        """Remember nothing yet. `with_messages`: somebody will read what is wrong; else rows are only counted."""
         self._fields = {field.name: field for field in fields}
         self._with_messages = with_messages
         self._marked = 0  # rows that are remembered
         self._errors: dict[str, dict[int, list[CellProblem]]] = {}  # by table and row
 
     def add(self, table: SourceTable, errors: Mapping[int, list[CellProblem]]) -> None:
-        """Add the rows of a chunk that have errors, by number; chunks of a table come from top to bottom."""
+        """Count and remember the rows of a chunk that have errors, by number; chunks of a table come from top to
+        bottom."""
         table.rejected.add(sorted(errors))
         if self._with_messages and self._marked < MARKED_ROWS:
             self._errors.setdefault(table.id, {}).update(errors)
             self._marked += len(errors)
 
-    def marks(self, tables: Sequence[SourceTable], row: int) -> tuple[list[tuple[int, str]], str]:
-        """The columns of a row that are wrong, each with its comment, and what to do about the row."""
+    def marks(self, tables: Sequence[SourceTable], row: int) -> RowMarks:
+        """Say which cells of a row are wrong, and what to do about the row."""
         cells: dict[int, list[str]] = {}
         todo: list[str] = []
         for table in tables:
             headers = {c.index: c.name for c in table.columns} | {c.index: c.name for c in table.spread}
             for column, field, code, problem_text in self._errors.get(table.id, {}).get(row, ()):
                 place_name = headers.get(column or 0) or field
-                message = problem_text + self._hint(field, code)
+                message = problem_text + self._hint_at_remedy(field, code)
                 todo_line = f"{place_name}: {message}" if place_name else message
                 if todo_line not in todo:
                     todo.append(todo_line)
                 if column is not None:
                     cells.setdefault(column, []).append(message)
-        marks = [(column, _cut("\n".join(texts), _LONGEST_MARK)) for column, texts in sorted(cells.items())]
-        return marks, _cut("\n".join(todo), _LONGEST) or _UNMARKED
+        marks = [(column, _cut_text("\n".join(texts), _LONGEST_MARK)) for column, texts in sorted(cells.items())]
+        return RowMarks(marks, _cut_text("\n".join(todo), _LONGEST) or _UNMARKED)
 
-    def places(self, tables: Iterable[SourceTable]) -> tuple[set[int], dict[int, tuple[str, ...]]] | None:
-        """The columns of a sheet that have errors, and what is allowed in those that hold something else.
+    def places(self, tables: Iterable[SourceTable]) -> ErrorColumns | None:
+        """Return the columns of a sheet that have errors, and what is allowed in those that hold something else.
 
-        None where not all rows with errors were noted.
+        None where not all rows with errors were remembered.
         """
         columns_with_errors: set[int] = set()
         choices: dict[int, tuple[str, ...]] = {}
@@ -98,11 +113,12 @@ class RowErrors:
                     field = self._fields.get(name or "")
                     if code == "not_allowed" and field is not None and field.allowed:
                         allowed = tuple(map(str, field.allowed))
+                        # Two tables may want different things of a column.
                         choices[column] = allowed if choices.get(column, allowed) == allowed else ()
-        return columns_with_errors, choices  # two tables may want different things of a column
+        return ErrorColumns(columns_with_errors, choices)
 
     def typed(self, table: SourceTable, mapped: Mapping[str, int]) -> set[int]:
-        """The columns of a table's sheet that hold numbers, dates or the like."""
+        """Return the columns of a table's sheet that hold numbers, dates or the like."""
         indexes = {at: [column.index] for at, column in enumerate(table.columns)}
         if table.spread:
             indexes[table.place_of(VALUE)] = [spread_column.index for spread_column in table.spread]
@@ -110,8 +126,8 @@ class RowErrors:
         typed = [columns for field, columns in fields if field and FORMATS.get(field.type) != _TEXT["format"]]
         return set(chain.from_iterable(typed))
 
-    def _hint(self, name: str | None, code: str) -> str:
-        """What would be right, as far as the manifest says."""
+    def _hint_at_remedy(self, name: str | None, code: str) -> str:
+        """Say what would be right in a cell, as far as the manifest says it."""
         field = self._fields.get(name or "")
         if field is None:
             return ""
@@ -129,7 +145,8 @@ class RejectsDescription:
     def __init__(
         self, file: IO[bytes] | None, errors: RowErrors, mapped: Mapping[str, Mapping[str, int]] | None = None
     ) -> None:
-        """`mapped`: for each table by its id, the fields and the places of their columns in it."""
+        """Write to `file`, or nowhere. `mapped`: for each table by its id, the fields and the places of their columns
+        in it."""
         self._file = file
         self._errors = errors
         self._mapped = mapped or {}
@@ -138,20 +155,20 @@ class RejectsDescription:
         self._known: dict[int, tuple[Appearance, int | None]] = {}  # looks by identity, with their numbers
 
     def add(self, number: int, source: SurveyedInput) -> None:
-        """Describe the rejected rows of an input, the `number`th of its job, while it can be read."""
+        """Describe the rejected rows of an input, the `number`th of its job; it is open for reading again."""
         if self._file is None:
             return
         for index in source.spools:
             tables = [t for t in source.tables if t.sheet.index == index and t.rejected]
             if tables:
-                self._sheet(number, index, source, tables)
+                self._describe_sheet(number, index, source, tables)
 
     def close(self) -> None:
         """End the description, if it has any rows."""
         if self._file is not None and self.rows:
-            self._line({"end": True, "rows": self.rows})
+            self._write_line({"end": True, "rows": self.rows})
 
-    def _sheet(self, number: int, index: int, source: SurveyedInput, tables: list[SourceTable]) -> None:
+    def _describe_sheet(self, number: int, index: int, source: SurveyedInput, tables: list[SourceTable]) -> None:
         """Describe the rejected rows of one sheet, with the header and titles of its tables."""
         spool = source.spools[index]
         rejected = RowSet()
@@ -159,7 +176,7 @@ class RejectsDescription:
             rejected = rejected | table.rejected
         heads = {row: "top" for t in tables for row in (*t.table.titles, *t.table.header_rows)}
         heads |= {t.table.header_rows[-1]: "key" for t in tables if t.table.header_rows}
-        columns = _width(spool, source)
+        columns = _count_columns(spool, source)
         appearances = self._sheet_appearance(source, index, rejected, heads)
         layout, places = spool.layout(), self._errors.places(tables)
         known_widths = appearances.widths or _measure_widths(spool, rejected | RowSet.of(heads), rejected)
@@ -172,20 +189,21 @@ class RejectsDescription:
         hidden = [c for c in sorted(layout.hidden_columns) if c <= columns and c not in columns_with_errors]
         sheet = {
             "sheet": spool.name, "input": number, "index": index, "columns": columns, "widths": widths,
-            **_frozen(heads, rejected), "across": min(layout.frozen_columns, columns, _MOST_FROZEN),
+            **_freeze_head(heads, rejected), "across": min(layout.frozen_columns, columns, _MOST_FROZEN),
             "hidden": hidden, "view": appearances.view,
         }  # fmt: skip
-        texts = self._texts(source, tables, columns)
+        texts = self._columns_as_text(source, tables, columns)
         merged = [list(area) for area in layout.merged if all(row in heads for row in range(area[0], area[2] + 1))]
-        for part in _parts(rejected):
-            self._line(sheet)
-            for row, values in _rows(spool, part | RowSet.of(heads)):
+        for part in _split_by_sheet_size(rejected):
+            self._write_line(sheet)
+            for row, values in _read_rows(spool, part | RowSet.of(heads)):
                 blanks = [None] * (columns - len(values) if appearances.rows or texts else 0)  # a table's grid goes on
-                self._row(row, heads.get(row, "row"), values + blanks, appearances, tables, texts=texts)
-            self._line({"merged": merged[:1000], "choices": sorted(places[1].items()) if places else []})
+                self._describe_row(row, heads.get(row, "row"), values + blanks, appearances, tables, texts=texts)
+            self._write_line({"merged": merged[:1000], "choices": sorted(places[1].items()) if places else []})
 
-    def _texts(self, source: SurveyedInput, tables: list[SourceTable], columns: int) -> set[int]:
-        """The columns of a text file to write as texts: a program that takes an id for a number drops its zeros."""
+    def _columns_as_text(self, source: SurveyedInput, tables: list[SourceTable], columns: int) -> set[int]:
+        """Return the columns of a text file to write as texts: a program that takes an id for a number drops its
+        zeros."""
         if source.format not in _TEXT_FORMATS:
             return set()
         typed = (self._errors.typed(t, self._mapped.get(t.id, {})) for t in tables)
@@ -194,7 +212,7 @@ class RejectsDescription:
     def _sheet_appearance(
         self, source: SurveyedInput, index: int, rejected: RowSet, heads: Mapping[int, str]
     ) -> "SheetAppearance":
-        """How the cells of the rejected rows look; nothing for formats without looks."""
+        """Read how the cells of the rejected rows look; empty for formats without looks."""
         from runner.engine.rejects.appearance import SheetAppearance, sheet_appearance  # noqa: PLC0415  # few jobs need it
 
         if source.format not in ("xlsx", "xlsm"):
@@ -208,7 +226,7 @@ class RejectsDescription:
         with source.book() as book:
             return sheet_appearance(book.sheets[index], rows, first)
 
-    def _row(
+    def _describe_row(
         self,
         row: int,
         kind: str,
@@ -224,11 +242,11 @@ class RejectsDescription:
             appearance = appearances.of(row, column)
             encoded = _as_json(value, styled=appearance is not None)
             if appearance is None and encoded is not None:
-                appearance = appearances.below(row, column)
+                appearance = appearances.of_unsearched(row, column)
             if kind == "row" and column in texts:
                 appearance = _TEXT
             if encoded is not None or (appearance is not None and (kind != "row" or not _SEEN.isdisjoint(appearance))):
-                style = None if appearance is None else self._style(appearance)
+                style = None if appearance is None else self._number_style(appearance)
                 cells.append([column, encoded] if style is None else [column, encoded, style])
         line: Json = {"row": row, "kind": kind, "cells": cells}
         if row in appearances.heights:
@@ -237,19 +255,19 @@ class RejectsDescription:
             self.rows += 1
             marks, todo = self._errors.marks(tables, row)
             line |= {"marks": marks, "do": todo}
-        self._line(line)
+        self._write_line(line)
 
-    def _style(self, appearance: "Appearance") -> int | None:
-        """The number of a look, which is described when it is first used; None once there are too many."""
+    def _number_style(self, appearance: "Appearance") -> int | None:
+        """Return the number of a look, which is described when it is first used; None once there are too many."""
         if id(appearance) not in self._known:
             text = json.dumps(appearance, sort_keys=True)
             if text not in self._styles and len(self._styles) < MAX_STYLES:
                 self._styles[text] = len(self._styles)
-                self._line({"style": appearance})
+                self._write_line({"style": appearance})
             self._known[id(appearance)] = appearance, self._styles.get(text)
         return self._known[id(appearance)][1]
 
-    def _line(self, line: Mapping[str, object]) -> None:
+    def _write_line(self, line: Mapping[str, object]) -> None:
         """Write one line of the description, if there is a file."""
         if self._file is not None:
             text = json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -257,24 +275,25 @@ class RejectsDescription:
 
 
 def rejected_rows(sources: Iterable[SurveyedInput]) -> int:
-    """Rows of data that have errors; a row that tables share counts for each of them."""
+    """Count the rows of data that have errors; a row that tables share counts for each of them."""
     return sum(table.rejected.count for source in sources for table in source.tables)
 
 
 def split_off_rows(sources: Iterable[SurveyedInput]) -> int:
-    """Rows of data that are not written because they have errors, counted as above."""
+    """Count the rows of data that are not written because they have errors, counted as above."""
     return sum(table.split_off.count for source in sources for table in source.tables)
 
 
 def split_off_runs(sources: Iterable[SurveyedInput]) -> int:
-    """How many runs of such rows there are."""
+    """Count the runs of such rows."""
     return sum(len(table.split_off) for source in sources for table in source.tables)
 
 
 def refusal(options: JobOptions, bad: int, rows: int, runs: int = 0) -> EngineStop | None:
-    """The end of a job with more rows with errors than its manifest accepts; None where it accepts them.
+    """Decide whether a job has more rows with errors than its manifest accepts: returns its end, None where it accepts
+    them.
 
-    `runs`: of rows that are split off. The artifact lists every one.
+    `bad`: rows with errors, among `rows`; `runs`: of rows that are split off, because the artifact lists every one.
     """
     if not bad:
         return None
@@ -298,7 +317,7 @@ def refusal(options: JobOptions, bad: int, rows: int, runs: int = 0) -> EngineSt
 
 
 def too_blank(fields: Iterable[Field], blanks: Mapping[str, int], rows: int) -> EngineStop | None:
-    """The end of a job with more blanks in a field than its `max_blank_share`; None if no field has too many.
+    """Decide whether a field has more blanks than its `max_blank_share`: returns the job's end, None if no field has.
 
     `blanks`: by field, as `Artifact.blanks_by_limited_field` counts them; `rows`: among how many.
     """
@@ -313,8 +332,8 @@ def too_blank(fields: Iterable[Field], blanks: Mapping[str, int], rows: int) -> 
     return None
 
 
-def _width(spool: SpooledSheet, source: SurveyedInput) -> int:
-    """How many columns a sheet has; raises EngineStop if they are too many for rejects.xlsx."""
+def _count_columns(spool: SpooledSheet, source: SurveyedInput) -> int:
+    """Count the columns of a sheet; raises EngineStop if they are too many for rejects.xlsx."""
     columns = max((e.columns.bit_length() - 1 for e in spool.extents), default=1)
     if columns > MAX_COLUMNS:
         raise EngineStop(
@@ -326,8 +345,8 @@ def _width(spool: SpooledSheet, source: SurveyedInput) -> int:
     return columns
 
 
-def _frozen(heads: Mapping[int, str], rejected: RowSet) -> Json:
-    """Whether a sheet has no header, and how many rows above its records stay in view."""
+def _freeze_head(heads: Mapping[int, str], rejected: RowSet) -> Json:
+    """Say whether a sheet has no header, and how many rows above its records stay in view."""
     headless = "key" not in heads.values()
     is_above = all(row < next(iter(rejected))[0] for row in heads) and len(heads) <= _MOST_FROZEN
     rows_above = 1 if headless else len(heads)
@@ -335,9 +354,9 @@ def _frozen(heads: Mapping[int, str], rejected: RowSet) -> Json:
 
 
 def _measure_widths(spool: SpooledSheet, rows: RowSet, rejected: RowSet) -> dict[int, float]:
-    """Widths for the columns of a sheet that has none of its own, by the texts of its first rows."""
+    """Choose widths for the columns of a sheet that has none of its own, by the texts of its first rows."""
     longest: dict[int, int] = {}
-    for row, values in islice(_rows(spool, rows), _MEASURED):
+    for row, values in islice(_read_rows(spool, rows), _MEASURED):
         if row not in rejected and sum(value is not None for value in values) == 1:
             continue  # a title may run across the columns
         for number, value in enumerate(values, 1):
@@ -347,8 +366,8 @@ def _measure_widths(spool: SpooledSheet, rows: RowSet, rejected: RowSet) -> dict
     return {number: float(max(_NARROWEST, characters + 2)) for number, characters in longest.items()}
 
 
-def _parts(rows: RowSet) -> Iterator[RowSet]:
-    """Rows in as many parts as they take sheets."""
+def _split_by_sheet_size(rows: RowSet) -> Iterator[RowSet]:
+    """Split rows into as many parts as they take sheets."""
     part = RowSet()
     for start, last in rows:
         first = start
@@ -363,23 +382,23 @@ def _parts(rows: RowSet) -> Iterator[RowSet]:
         yield part
 
 
-def _rows(spool: SpooledSheet, rows: RowSet) -> Iterator[tuple[int, list[Any]]]:
-    """Some rows of a sheet."""
+def _read_rows(spool: SpooledSheet, rows: RowSet) -> Iterator[tuple[int, list[Any]]]:
+    """Yield some rows of a sheet, each with its number."""
     for block in spool.some_blocks(lambda extent: rows.meets(extent.first, extent.last)):
         for row in rows.within(block.numbers[0], block.numbers[-1]).numbers():
-            index = _position(block.numbers, row)
+            index = _index_of(block.numbers, row)
             if index is not None:
                 yield row, [column[index] for column in block.columns]
 
 
-def _position(numbers: Sequence[int], row: int) -> int | None:
-    """The index of a row in ascending numbers; None if it is not among them."""
+def _index_of(numbers: Sequence[int], row: int) -> int | None:
+    """Return the index of a row in ascending numbers; None if it is not among them."""
     index = bisect_left(numbers, row)
     return index if index < len(numbers) and numbers[index] == row else None
 
 
 def _as_json(value: Any, *, styled: bool) -> Any:
-    """A cell's value as JSON: a text, a number, true or false, or an object for any other kind; None: blank."""
+    """Encode a cell's value: a text, a number, true or false, or an object for any other kind; None: blank."""
     kind = type(value)
     if value is None or kind is NoCachedValue:
         return None
@@ -393,11 +412,11 @@ def _as_json(value: Any, *, styled: bool) -> Any:
         return int(value) if styled and holdable(int(value)) else value.shown
     if kind is CellError:
         return {"error": str.__str__(value)}
-    return _as_time(value) or _cut(spelled(value), MAX_TEXT // 2)
+    return _as_time(value) or _cut_text(spelled(value), MAX_TEXT // 2)
 
 
 def _as_time(value: Any) -> Json | None:
-    """A date, a time or a duration as JSON; None for anything else, and for what a spreadsheet cannot hold."""
+    """Encode a date, a time or a duration; None for anything else, and for what a spreadsheet cannot hold."""
     kind = type(value)
     if kind is time:
         return {"time": value.replace(tzinfo=None).isoformat()}
@@ -408,6 +427,6 @@ def _as_time(value: Any) -> Json | None:
     return {kind.__name__: value.replace(tzinfo=None).isoformat() if kind is datetime else value.isoformat()}
 
 
-def _cut(text: str, most: int) -> str:
-    """A text of at most so many characters."""
+def _cut_text(text: str, most: int) -> str:
+    """Cut a text to so many characters."""
     return text if len(text) <= most else text[: most - 1] + "…"

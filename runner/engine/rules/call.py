@@ -21,7 +21,8 @@ _MOST_BYTES: Final = 256 * 1024
 
 
 def closest_name(name: str, candidates: Iterable[str]) -> str | None:
-    """The known name that this one is a typo of; None if of none. Names that differ in a number are different."""
+    """Return the known name that this one is a typo of; None if of none. Names that differ in a number are
+    different."""
     plain = name.casefold()
     for other in candidates:
         other_plain = other.casefold()
@@ -44,7 +45,7 @@ def check_folders(folder: Path, parts: Mapping[str, Collection[str]], fields: Co
     for entry in sorted(folder.iterdir()):
         stray = entry.suffix == ".py" and entry.stem in fields and not (folder / "columns" / entry.name).exists()
         if stray and "columns" in parts and _defines(entry, parts["columns"]):
-            raise _misplacement(entry.name, f"{entry.name} is outside columns/", f"columns/{entry.name}")
+            raise _refuse_misplaced(entry.name, f"{entry.name} is outside columns/", f"columns/{entry.name}")
 
 
 def _check_folder_names(folder: Path, parts: Mapping[str, Collection[str]]) -> None:
@@ -53,7 +54,7 @@ def _check_folder_names(folder: Path, parts: Mapping[str, Collection[str]]) -> N
         part = closest_name(entry.name, parts) if entry.is_dir() and entry.name not in parts else None
         if part is not None and (file := _file_with_rules(entry, parts[part])):
             where = f"{entry.name}/{file}"
-            raise _misplacement(
+            raise _refuse_misplaced(
                 where, f"{entry.name}/ is not a folder of rules; did you mean {part}/?", f"{part}/{file}"
             )
 
@@ -65,7 +66,7 @@ def _check_depth(folder: Path, parts: Mapping[str, Collection[str]]) -> None:
             nested = entry.is_dir() and not entry.name.startswith(("_", ".")) and _file_with_rules(entry, functions)
             if nested:
                 where = f"{part}/{entry.name}/{nested}"
-                raise _misplacement(where, f"{where} is one folder too deep", f"{part}/{nested}")
+                raise _refuse_misplaced(where, f"{where} is one folder too deep", f"{part}/{nested}")
 
 
 def check_field(stem: str, file: str, fields: Collection[str]) -> None:
@@ -91,11 +92,11 @@ def check_functions(module: Mapping[str, Any], file: str, used: Collection[str],
             _check_name(item, name, file, known)
         elif name in known or ("detect" in known and name.startswith("detect_")):
             what = f"{name} in {file} is not a function of this file, so it would never be called"
-            raise _refusal(file, 1, what, f"define it here: def {name}(*, …), and call the other one from it")
+            raise _refuse(file, 1, what, f"define it here: def {name}(*, …), and call the other one from it")
 
 
 def _is_defined_in(item: object, file: str) -> TypeGuard[FunctionType]:
-    """Whether an item of a module is a function that its file defines."""
+    """Whether an item of a module is a function that this file defines."""
     return isinstance(item, FunctionType) and item.__code__.co_filename == file
 
 
@@ -110,11 +111,11 @@ def _check_name(function: FunctionType, name: str, file: str, rules: Collection[
     if near is not None:
         what = f"{name} in {file} is not a rule; did you mean {near}?"
         remedy = f"name it {near}, or start its name with _ if it is a helper"
-        raise _refusal(file, function.__code__.co_firstlineno, what, remedy)
+        raise _refuse(file, function.__code__.co_firstlineno, what, remedy)
 
 
 def _file_with_rules(folder: Path, functions: Collection[str]) -> str | None:
-    """The first file of a folder that defines one of these functions; None if there is none."""
+    """Return the first file of a folder that defines one of these functions; None if there is none."""
     files = sorted(folder.glob("*.py"))[:_MOST_FILES]
     return next((file.name for file in files if not file.name.startswith("_") and _defines(file, functions)), None)
 
@@ -128,7 +129,7 @@ def _defines(file: Path, functions: Collection[str]) -> bool:
 
 
 def _names_used_in(code: CodeType) -> set[str]:
-    """The names that code and the functions within it use."""
+    """Collect the names that code and the functions within it use."""
     names = set(code.co_names)
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
@@ -136,13 +137,13 @@ def _names_used_in(code: CodeType) -> set[str]:
     return names
 
 
-def _misplacement(file: str, what: str, right: str) -> EngineStop:
-    """The end of a job whose config has a rule where it would never be called."""
-    return _refusal(file, 1, f"{what} ({file} would never be called)", f"move it to {right}")
+def _refuse_misplaced(file: str, what: str, right: str) -> EngineStop:
+    """Make the end of a job whose config has a rule where it would never be called."""
+    return _refuse(file, 1, f"{what} ({file} would never be called)", f"move it to {right}")
 
 
-def _refusal(file: str, line: int, what: str, remedy: str) -> EngineStop:
-    """The end of a job whose config has a file that cannot be right."""
+def _refuse(file: str, line: int, what: str, remedy: str) -> EngineStop:
+    """Make the end of a job whose config has a file that cannot be right."""
     return EngineStop(EndCode.RULE_ERROR, what, file=file, line=line, remedy=remedy)
 
 
@@ -181,7 +182,8 @@ class Rule:
     """One function of a config package, called by keyword; counts and logs what it raises."""
 
     def __init__(self, function: Callable[..., Any], file: str, literals: frozenset[str]) -> None:
-        """`literals`: the texts in its source, which are no cell's value."""
+        """Learn from the function's signature how to call it. `literals`: the texts in its source, which are no cell's
+        value."""
         self.function = function
         self.file = file
         self.literals = literals
@@ -202,8 +204,9 @@ class Rule:
             frozenset(code.co_varnames[code.co_argcount : count]) - set(function.__kwdefaults__ or {})
         )
 
-    def problem(self, available: Iterable[str]) -> str | None:
-        """What is wrong with the function's signature; None if nothing is. `available`: the arguments it may name."""
+    def find_problem(self, available: Iterable[str]) -> str | None:
+        """Describe what is wrong with the function's signature; None if nothing is. `available`: the arguments it may
+        name."""
         code: CodeType = self.function.__code__
         if code.co_posonlyargcount or code.co_flags & _VARARGS:
             return "takes positional arguments; rules are called with keyword arguments only"
@@ -234,34 +237,36 @@ class Rule:
         if kind in self._logged or len(self._logged) >= LOGGED_KINDS:
             return
         self._logged.add(kind)
-        log_traceback(error, f"{self.name} raised{_place(arguments)}")
+        log_traceback(error, f"{self.name} raised{_describe_place(arguments)}")
 
     def summary(self) -> str | None:
-        """A final line for the log if it does not show every failure; None if it does."""
+        """Write a final line for the log if it does not show every failure; None if it does."""
         if self.raised <= len(self._logged):
             return None
         return f"{self.name} raised in {self.raised} calls; the log shows the first of each kind ({len(self._logged)})"
 
-    def literal(self, text: Any) -> str | None:
-        """A rule's message if it is a literal in its source; one built at run time may contain data."""
+    def literal_only(self, text: Any) -> str | None:
+        """Return a rule's message if it is a literal in its source; None for one built at run time, which may contain
+        data."""
         return text if isinstance(text, str) and text in self.literals else None
 
     def class_of(self, value: Any) -> str:
-        """Its nearest class that is written down somewhere; one made at run time may be named after a cell."""
+        """Name the nearest class of a value that is written down somewhere; one made at run time may be named after a
+        cell."""
         for kind in type(value).__mro__:
             home = sys.modules.get(str(kind.__module__))
-            if self.literal(kind.__name__) or getattr(home, kind.__name__, None) is kind:
+            if self.literal_only(kind.__name__) or getattr(home, kind.__name__, None) is kind:
                 return kind.__name__
         return "object"
 
 
 def network_hint(error: BaseException) -> str:
-    """What to tell an author whose rule wanted the network; empty if nothing speaks for that."""
-    return _NO_NETWORK if any(_wants_network(link) for link in _chain(error)) else ""
+    """Return what to tell an author whose rule wanted the network; empty if nothing speaks for that."""
+    return _NO_NETWORK if any(_wants_network(link) for link in _exception_chain(error)) else ""
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception and those that it was raised from, or while handling."""
+def _exception_chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and those that it was raised from, or while handling."""
     link: BaseException | None = error
     for _ in range(_MOST_LINKS):
         if link is None:
@@ -282,8 +287,8 @@ def _wants_network(error: BaseException) -> bool:
     return False
 
 
-def _place(arguments: Mapping[str, Any]) -> str:
-    """Where a rule was called, by its arguments, for the log."""
+def _describe_place(arguments: Mapping[str, Any]) -> str:
+    """Describe where a rule was called, by its arguments, for the log."""
     words = [str(arguments[key]) for key in ("input", "sheet") if arguments.get(key) is not None]
     if arguments.get("column") is not None:
         words.append(f"column {arguments['column']}")
@@ -320,7 +325,7 @@ def log_traceback(error: BaseException, what: str) -> None:
 
 
 def literals_of(code: CodeType) -> frozenset[str]:
-    """Every string literal of a module."""
+    """Collect every string literal of a module."""
     literals: set[str] = set()
     pending: list[Any] = [code]
     while pending:
@@ -335,7 +340,7 @@ def literals_of(code: CodeType) -> frozenset[str]:
 
 
 def line_in(trace: TracebackType | None, file: str) -> int | None:
-    """The innermost line of the rule's own file in a traceback; None if it has none."""
+    """Return the innermost line of the rule's own file in a traceback; None if it has none."""
     line = None
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == file:

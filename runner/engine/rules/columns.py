@@ -10,7 +10,7 @@ from runner.engine.contract import EndCode
 from runner.engine.protocol import EngineStop
 from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.rules.call import Rule, RuleFailed
-from runner.engine.values.checking import ChunkReporter
+from runner.engine.values.checking import CellColumn, ChunkReporter
 from runner.engine.values.numbers import to_number
 from runner.engine.values.words import Bad
 
@@ -27,7 +27,7 @@ class Cells:
     """Calls the rules of a field for a chunk of its column, and reports what they find and where they fail."""
 
     reporter: ChunkReporter
-    column: int | None  # as `ChunkReporter.flag` takes it; None: the field has none
+    column: CellColumn  # None: the field has none
     field: str
     arguments: dict[str, Any]  # of the rules, but for those about their rows
     _: KW_ONLY
@@ -35,20 +35,20 @@ class Cells:
     strict: bool  # a rule that fails ends the job
 
     def transform(self, rule: Rule, values: list[Any]) -> list[Any]:
-        """The values after the rule; cells on which it failed keep their values."""
+        """Return the values after the rule; cells on which it failed stay as they are, and are reported."""
         if "value" in rule.wants:
             transformed = []
             for index, value in enumerate(values):
                 try:
-                    transformed.append(self._transformed_value(rule, self._answer_for_cell(rule, value, index), index))
+                    transformed.append(self._check_value(rule, self._answer_for_cell(rule, value, index), index))
                 except RuleFailed as failure:
-                    self.failed(failure, [index])
+                    self.report_failure(failure, [index])
                     transformed.append(value)
             return transformed
 
         def transform_some(some: list[Any], start: int) -> list[Any]:
-            """The values from an index on after the rule."""
-            return self._transformed_values(rule, self._answer_for_some(rule, some, start), len(some), start)
+            """Return some values of the chunk after the rule; `start`: the index of the first."""
+            return self._check_values(rule, self._answer_for_some(rule, some, start), len(some), start)
 
         return self._call_for_chunk(values, transform_some, list)
 
@@ -59,25 +59,26 @@ class Cells:
                 try:
                     self._report_answer(rule, self._answer_for_cell(rule, value, index), index)
                 except RuleFailed as failure:
-                    self.failed(failure, [index])
+                    self.report_failure(failure, [index])
             return
 
         def validate_some(some: list[Any], start: int) -> list[Any]:
-            """Report what the rule finds wrong with the values from an index on; nothing comes back."""
+            """Report what the rule finds wrong with some values of the chunk; `start`: the index of the first. Returns
+            nothing."""
             self._report_issues(rule, self._answer_for_some(rule, some, start), len(some), start)
             return []
 
         self._call_for_chunk(values, validate_some, lambda _: [])
 
     def _answer_for_cell(self, rule: Rule, value: Any, index: int) -> Any:
-        """What a rule returns for one cell; raises RuleFailed."""
+        """Call a rule for one cell and return its answer; raises RuleFailed."""
         of_row: dict[str, Any] = {"row": self.reporter.rows[index]}
         if rule.sees_others:
             of_row["record"] = {name: values[index] for name, values in self.others.items()}
         return rule.call(**self.arguments, **of_row, value=value)
 
     def _answer_for_some(self, rule: Rule, some: list[Any], start: int) -> Any:
-        """What a rule returns for some values of the chunk, from an index on; raises RuleFailed."""
+        """Call a rule for some values of the chunk, from an index on, and return its answer; raises RuleFailed."""
         end = start + len(some)
         of_rows: dict[str, Any] = {"rows": self.reporter.rows[start:end]}
         if rule.sees_others:
@@ -98,7 +99,7 @@ class Cells:
             return call(list(values), 0)
         except RuleFailed as failure:
             if self.strict or len(values) == 1:
-                self.failed(failure, range(len(values)))
+                self.report_failure(failure, range(len(values)))
                 return instead(values)
         results: list[Any] = []
         streak = 0
@@ -109,19 +110,23 @@ class Cells:
             except RuleFailed as failure:
                 streak += 1
                 if streak >= _MAX_STREAK and streak == index + 1:
-                    self.failed(failure, range(index, len(values)))
+                    self.report_failure(failure, range(index, len(values)))
                     return results + instead(values[index:])
-                self.failed(failure, [index])
+                self.report_failure(failure, [index])
                 results += instead([value])
         return results
 
-    def failed(self, failure: RuleFailed, indexes: "range | list[int]") -> None:
-        """Flag these rows, or raise EngineStop if the manifest asks for it; a field without a column gets one
-        finding."""
+    def report_failure(self, failure: RuleFailed, indexes: "range | list[int]") -> None:
+        """Flag the rows on which a rule failed, or raise EngineStop if the manifest asks for it.
+
+        A field without a column gets one finding.
+        """
         rule = failure.rule
         if self.strict:
             row = self.reporter.rows[indexes[0]]
-            raise stop(failure, self.reporter, self.column, self.field, row)
+            raise stop_for_failure(
+                failure, self.reporter, self.reporter.column_of(self.column, indexes[0]), self.field, row
+            )
         if self.column is None:
             what = f"{failure.message}; no column was found for {self.field}, so it gets blanks"
             self.reporter.findings.add(
@@ -135,8 +140,9 @@ class Cells:
             rule=rule.name, file=rule.file, line=failure.line,
         )  # fmt: skip
 
-    def _transformed_value(self, rule: Rule, answer: Any, index: int) -> Any:
-        """The value in a rule's answer for one cell; its warning is reported, a wrong shape raises RuleFailed."""
+    def _check_value(self, rule: Rule, answer: Any, index: int) -> Any:
+        """Return the value in a rule's answer for one cell, and report its warning; raises RuleFailed for a wrong
+        shape."""
         if isinstance(answer, dict):
             _check_keys(rule, answer, "value", "warning")
             if answer.get("warning") is not None:
@@ -145,11 +151,12 @@ class Cells:
             answer = answer["value"]
         elif answer is None and rule.returns == "never":
             what = "returned nothing: it has no return statement"
-            raise _failure(rule, what, "return the value, or None for a blank")
+            raise _fail(rule, what, "return the value, or None for a blank")
         return plain_value(rule, answer)
 
-    def _transformed_values(self, rule: Rule, answer: Any, size: int, start: int) -> list[Any]:
-        """The values in a rule's answer for so many cells; warnings are reported, a wrong shape raises RuleFailed."""
+    def _check_values(self, rule: Rule, answer: Any, size: int, start: int) -> list[Any]:
+        """Return the values in a rule's answer for so many cells, and report its warnings; raises RuleFailed for a
+        wrong shape."""
         warnings: Any = ()
         if isinstance(answer, dict):
             _check_keys(rule, answer, "values", "warnings")
@@ -157,10 +164,10 @@ class Cells:
             answer = answer["values"]
         if not isinstance(answer, (list, tuple)):
             what = f"returned {rule.class_of(answer)}"
-            raise _failure(rule, what, 'return {"values": [...]}, one value per value given')
+            raise _fail(rule, what, 'return {"values": [...]}, one value per value given')
         if len(answer) != size:
             what = f"returned {len(answer)} values for {size}"
-            raise _failure(rule, what, "return exactly one value per value given, None for a blank")
+            raise _fail(rule, what, "return exactly one value per value given, None for a blank")
         kinds = set(map(type, answer))
         if not kinds <= _CELL_KINDS or not kinds.isdisjoint((float, int)):
             answer = [plain_value(rule, value) for value in answer]
@@ -191,7 +198,7 @@ class Cells:
             return
         if not isinstance(issues, (list, tuple)):
             what = f"returned {rule.class_of(answer)}"
-            raise _failure(rule, what, 'return {"issues": [{"index": 0, "message": "..."}]} or None')
+            raise _fail(rule, what, 'return {"issues": [{"index": 0, "message": "..."}]} or None')
         for issue in issues:
             self._report_issue(rule, issue, size, start, "error")
 
@@ -201,18 +208,18 @@ class Cells:
         `severity`: of an issue that names none. Raises RuleFailed for a wrong shape.
         """
         if not isinstance(issue, dict) or type(issue.get("index")) is not int:
-            raise _failure(rule, "returned an issue without an index", 'an issue is {"index": 0, "message": "..."}')
+            raise _fail(rule, "returned an issue without an index", 'an issue is {"index": 0, "message": "..."}')
         if not 0 <= issue["index"] < size:
-            raise _failure(
+            raise _fail(
                 rule,
                 f"returned an issue for index {issue['index']} of {size}",
                 "count from 0 within `values`",
             )
         level = issue.get("severity") or severity
         if level not in SEVERITIES:
-            raise _failure(rule, "returned an unknown severity", f"severity is one of {', '.join(SEVERITIES)}")
-        code = rule.literal(issue.get("code")) or ("rule_issue" if severity == "error" else "rule_warning")
-        message = rule.literal(issue.get("message"))
+            raise _fail(rule, "returned an unknown severity", f"severity is one of {', '.join(SEVERITIES)}")
+        code = rule.literal_only(issue.get("code")) or ("rule_issue" if severity == "error" else "rule_warning")
+        message = rule.literal_only(issue.get("message"))
         if message is None:
             has_message = issue.get("message") is not None
             withheld = "the rule's message is not a literal in its source and is withheld"
@@ -224,10 +231,10 @@ class Cells:
 
 
 def plain_value(rule: Rule, value: Any) -> Any:
-    """What a rule returned for a cell, as a cell value; raises RuleFailed for anything else."""
+    """Convert what a rule returned for a cell to a cell value; raises RuleFailed for anything else."""
     kind = type(value)
     if (kind in (float, int) and not -LARGEST <= value <= LARGEST) or (kind is Decimal and not value.is_finite()):
-        raise _failure(rule, "returned a number that is not finite or too large", "return None for a blank")
+        raise _fail(rule, "returned a number that is not finite or too large", "return None for a blank")
     if kind in _CELL_KINDS:
         return value
     if isinstance(value, Decimal):  # keeps digits that a float would lose
@@ -239,7 +246,7 @@ def plain_value(rule: Rule, value: Any) -> Any:
         if isinstance(value, kind):
             return plain_value(rule, kind(value))
     what = f"returned a value of type {rule.class_of(value)}"
-    raise _failure(rule, what, "return text, a number, a boolean, a date, a time or None")
+    raise _fail(rule, what, "return text, a number, a boolean, a date, a time or None")
 
 
 def _check_keys(rule: Rule, answer: dict[Any, Any], needed: str, *more: str) -> None:
@@ -247,20 +254,20 @@ def _check_keys(rule: Rule, answer: dict[Any, Any], needed: str, *more: str) -> 
     cells."""
     keys = ", ".join((needed, *more))
     if needed not in answer:
-        raise _failure(rule, f"returned a dict without {needed}", f"its keys are {keys}")
+        raise _fail(rule, f"returned a dict without {needed}", f"its keys are {keys}")
     if len(answer) > sum(key in answer for key in (needed, *more)):
-        raise _failure(rule, "returned a dict with an unknown key", f"its keys are {keys}")
+        raise _fail(rule, "returned a dict with an unknown key", f"its keys are {keys}")
 
 
-def _failure(rule: Rule, what: str, remedy: str) -> RuleFailed:
-    """A rule that returned something wrong, to be raised."""
+def _fail(rule: Rule, what: str, remedy: str) -> RuleFailed:
+    """Make the failure of a rule that returned something wrong, for the caller to raise."""
     return RuleFailed(rule, what, None, remedy)
 
 
-def stop(
+def stop_for_failure(
     failure: RuleFailed, reporter: ChunkReporter | None, column: int | None, field: str | None, row: int | None
 ) -> EngineStop:
-    """The end of a job whose manifest lets no rule fail, at the cell if one is known."""
+    """Make the end of a job whose manifest lets no rule fail, at the cell if one is known."""
     from runner.engine.common import a1  # noqa: PLC0415  # only on the way out
 
     place = reporter.place if reporter else None

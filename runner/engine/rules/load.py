@@ -109,7 +109,7 @@ def _add_rule(package: RulePackage, rule: Rule, part: str, name: str, stem: str)
 
 
 def _unknown_row_type(file: str, stem: str) -> EngineStop:
-    """The end of a job with a file in row_types/ that no row type is called like."""
+    """Make the end of a job with a file in row_types/ that no row type is called like."""
     near = closest_name(stem, ROW_LABELS)
     return EngineStop(
         EndCode.RULE_ERROR,
@@ -206,7 +206,7 @@ def _rules_in(path: Path, file: str) -> tuple[dict[str, Any], dict[str, Rule]]:
 
 def _check_arguments(rule: Rule, kind: str) -> None:
     """Raise EngineStop if a rule asks for arguments that rules of its kind do not get."""
-    problem = rule.problem(ARGUMENTS[kind])
+    problem = rule.find_problem(ARGUMENTS[kind])
     if problem is None and kind in ("columns.transform", "columns.validate"):
         value_arguments = rule.wants & {"value", "values"}
         if len(value_arguments) != 1 and not rule.accepts_all:

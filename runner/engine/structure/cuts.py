@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from runner.engine.structure.facts import CellKind
 from runner.engine.structure.grid import TEXT, VALUE, Grid, Rect, Span
+from runner.engine.structure.repeats import Repeats
 from runner.engine.structure.tables import BODY, Label
 
 NEAR = 8  # lines above and below that are compared
@@ -31,6 +32,8 @@ ROW_CUT = (
     "look_same", "look_same_after", "look_same_before", "line_under", "line_over", "line_under_next",
     "fill_above", "fill_below", "fill_next", "size_above", "size_below",
     "gap_drawn", "sums_across", "formulas_above", "formulas_below",
+    "indent_above", "indent_below", "indent_next", "longest_above", "longest_below",
+    "again_values", "again_kinds", "again_looks", "again_lines", "again_names",
 )  # fmt: skip
 COLUMN_CUT = (
     "gap", "gap_share", "left_width", "right_width", "left_lines", "right_lines", "left_shared", "right_shared",
@@ -52,7 +55,7 @@ class LinePlace(NamedTuple):
     right: int
 
 
-def row_cut(grid: Grid, place: LinePlace, gaps: Sequence[int]) -> list[float]:
+def row_cut(grid: Grid, place: LinePlace, gaps: Sequence[int], repeats: Repeats) -> list[float]:
     """The place in the order of ROW_CUT; `gaps`: the blank rows between the other lines of these columns."""
     above, below, left, right = place
     upper, lower = _block(grid, place, NEAR, up=True), _block(grid, place, NEAR, up=False)
@@ -77,6 +80,10 @@ def row_cut(grid: Grid, place: LinePlace, gaps: Sequence[int]) -> list[float]:
         grid.bold_share(above, left, right), grid.bold_share(below, left, right),
         grid.bold_share(lower[1], left, right) if len(lower) > 1 else UNKNOWN,
         *_row_design(grid, place, upper, lower),
+        grid.indent(above, left, right), grid.indent(below, left, right),
+        grid.indent(lower[1], left, right) if len(lower) > 1 else UNKNOWN,
+        grid.longest(above, left, right), grid.longest(below, left, right),
+        *repeats.above(below, left, right),
     ]  # fmt: skip
 
 

@@ -75,9 +75,7 @@ def _tables(kept: Sequence[Row], hints: Hints, judge: RowClassifier, *, is_searc
 def _classifier(hints: Hints, judge: RowClassifier) -> Classify:
     def classify(rows: Sequence[Row]) -> Labelled:
         total = rows[-1].ordinal + 1 if rows else 0
-        if total <= LONG:
-            rows = [replace(row, plain=False) for row in rows]
-        vectors = features.vectors(rows, total=total)
+        vectors = features.vectors(rows, total=total, every=total <= LONG)
         judged = iter(judge.chances_of([vector for vector in vectors if vector]))
         chances = [next(judged) if vector else PLAIN for vector in vectors]
         return labelling.decode(rows, chances, judge, _points(rows, hints.layout, hints.scores))
@@ -286,21 +284,20 @@ class TableDetector:
 
 
 def add_layout(rows: Sequence[Row], layout: Layout) -> list[Row]:
-    """The rows with their merges and bold cells among their facts."""
+    """Add to the rows' facts their merges and bold cells; returns them."""
     starts: dict[int, int] = {}
     for top, left, _, right in layout.merged:
         if right > left:
             starts[top] = starts.get(top, 0) + 1
     if not starts and not layout.styled_rows:
         return list(rows)
-    out: list[Row] = []
     for row in rows:
         bold = -1.0
         if row.number <= layout.styled_rows and row.filled:
             marked = layout.bold.get(row.number, ())
             bold = sum(1 for at in row.filled if at + 1 in marked) / len(row.filled)
-        out.append(replace(row, merged=starts.get(row.number, 0), bold=bold))
-    return out
+        row.merged, row.bold = starts.get(row.number, 0), bold
+    return list(rows)
 
 
 def find_tables(

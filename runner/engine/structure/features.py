@@ -4,8 +4,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date
+from functools import reduce
 from itertools import accumulate, pairwise, zip_longest
 from math import log2
+from operator import or_
 
 from runner.engine.structure.facts import CellKind, Mark, Row
 
@@ -15,6 +17,8 @@ NAMES += ["shape_before", "shape_after", "alternates", "rises", "purity", "ragge
 SOME = 5  # rows of values that a row is compared with
 FAR = 20  # rows further down searched for them
 AROUND = 6  # rows on either side examined for a form
+_FORM_CELLS = 12  # the first cells of a row, that show whether it is of a form
+_FILLED_KINDS = tuple(int(kind) for kind in CellKind if kind)
 _TEXT_KIND = int(CellKind.TEXT)
 _COLON = int(Mark.COLON)
 _NAME = int(Mark.NAME)
@@ -25,10 +29,14 @@ _NUMERALS = re.compile(r"\d{1,12}(?:\.\d{1,12})?")
 Shape = tuple[tuple[int, ...], bytes]
 
 
-def surroundings(rows: Sequence[Row], families: Sequence[bytes], rich: Sequence[bool]) -> list[list[float]]:
-    """One vector for each row in the order of NAMES, empty for a plain one; `rich` rows mostly hold values."""
+def surroundings(
+    rows: Sequence[Row], families: Sequence[bytes], rich: Sequence[bool], *, every: bool
+) -> list[list[float]]:
+    """One vector for each row in the order of NAMES, empty for a plain one unless `every` row gets one; `rich` rows
+    mostly hold values."""
     below = _next_rich(rich)
     shapes = [_shape(row, family) for row, family in zip(rows, families, strict=True)]
+    columns = [bytes(column) for column in zip_longest(*map(_first_kinds, rows), fillvalue=0)]
     ahead = Counter(shapes)
     behind: Counter[Shape] = Counter()
     out: list[list[float]] = []
@@ -36,11 +44,11 @@ def surroundings(rows: Sequence[Row], families: Sequence[bytes], rich: Sequence[
         shape = shapes[i]
         ahead[shape] -= 1
         vector: list[float] = []
-        if not row.plain:
+        if every or not row.plain:
             vector = _over(rows, families, rich, i, below[i])
             vector += [float(min(behind[shape], 10)), float(min(ahead[shape], 10))]
             vector += [_alternates(row), rises(row)]
-            vector += _form(rows[max(0, i - AROUND) : i + AROUND + 1])
+            vector += _form(rows, columns, max(0, i - AROUND), i + AROUND + 1)
             vector.append(_names(rows[i + 1 : i + 1 + SOME]))
         behind[shape] += 1
         out.append(vector)
@@ -126,14 +134,22 @@ def _names(below: Sequence[Row]) -> float:
     return sum(1 for row in below for at in row.filled if row.marks[at] & _NAME) / cells if cells else -1.0
 
 
-def _form(near: Sequence[Row]) -> list[float]:
-    """Signs of a form around: columns of mixed kinds, ragged rows, labels with colons."""
-    columns: dict[int, list[int]] = {}
-    for row in near:
-        for at in row.filled[:12]:
-            columns.setdefault(at, []).append(row.kinds[at])
-    seen = sum(len(kinds) for kinds in columns.values())
-    pure = sum(max(kinds.count(kind) for kind in set(kinds)) for kinds in columns.values())
+def _first_kinds(row: Row) -> bytes:
+    """The kinds of the first cells of a row."""
+    return row.kinds if len(row.filled) <= _FORM_CELLS else row.kinds[: row.filled[_FORM_CELLS - 1] + 1]
+
+
+def _form(rows: Sequence[Row], columns: Sequence[bytes], low: int, high: int) -> list[float]:
+    """Signs of a form from one row up to another: columns of mixed kinds, ragged rows, labels with colons.
+
+    `columns`: the kinds of each row's first cells, by column.
+    """
+    near = rows[low:high]
+    seen = pure = 0
+    for column in columns:
+        counts = [column.count(kind, low, high) for kind in _FILLED_KINDS]
+        seen += sum(counts)
+        pure += max(counts)
     widths = [row.width for row in near]
     mean = sum(widths) / len(widths)
     ragged = sum(abs(width - mean) for width in widths) / len(widths) / mean
@@ -229,9 +245,10 @@ def _kinds_and_marks(row: Row) -> list[float]:
     filled, kinds, marks = row.filled, row.kinds, row.marks
     n = len(filled) or 1
     out = [kinds.count(kind) / n for kind in (1, 2, 3, 4, 5, 6)]
-    every = [marks[at] for at in filled]
-    out += [sum(1 for one in every if one & mark) / n for mark in _MARKS]
-    head = every[0] if every else 0
+    found = [marks[at] for at in filled]
+    some = reduce(or_, found, 0)
+    out += [sum([1 for one in found if one & mark]) / n if some & mark else 0.0 for mark in _MARKS]
+    head = found[0] if found else 0
     out += [1.0 if head & mark else 0.0 for mark in _FIRST_MARKS]
     out += [float(kinds[filled[0]]), float(kinds[filled[-1]])] if filled else [0.0, 0.0]
     return out
@@ -360,8 +377,9 @@ def _starts_alike(family: bytes, other: Row, others: bytes) -> bool:
     return bool(other.filled) and other.filled[0] < len(family) and family[other.filled[0]] == others[other.filled[0]]
 
 
-def vectors(rows: Sequence[Row], *, total: int) -> list[list[float]]:
-    """One vector for each row, empty for a plain one; `total`: the number of non-blank rows, skipped ones included."""
+def vectors(rows: Sequence[Row], *, total: int, every: bool = False) -> list[list[float]]:
+    """One vector for each row, empty for a plain one unless `every` row gets one; `total`: the number of non-blank
+    rows, skipped ones included."""
     families = [_families(row) for row in rows]
     widths = sorted(row.width for row in rows) or [1]
     widest, usual = widths[-1], widths[len(widths) // 2]
@@ -375,13 +393,13 @@ def vectors(rows: Sequence[Row], *, total: int) -> list[list[float]]:
     blocks = _blocks(rows)
     again = _again(rows)
     grid = _Grid(rows, families)
-    more = surroundings(rows, families, rich)
+    more = surroundings(rows, families, rich, every=every)
     for i, row in enumerate(rows):
         if row.skipped:
             above, since, lone = above + row.skipped, 0, 0
         key = tuple(row.values[at] for at in row.filled)
         vector: list[float] = []
-        if not row.plain:
+        if every or not row.plain:
             vector = _own(row)
             gap_below = rows[i + 1].gap if i + 1 < len(rows) else -1
             left = total - row.ordinal - 1

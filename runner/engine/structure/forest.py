@@ -70,6 +70,12 @@ class Forest:
     def probability(self, vector: Sequence[float]) -> float:
         return 1.0 / (1.0 + exp(-max(-30.0, min(30.0, self.total(vector)))))
 
+    def probabilities(self, vectors: Sequence[Sequence[float]]) -> list[float]:
+        """As `probability`, of each vector: fast for many that are alike."""
+        if not vectors:
+            return []
+        return [1.0 / (1.0 + exp(-max(-30.0, min(30.0, one)))) for one in self.totals(Batch(vectors))]
+
     def total(self, vector: Sequence[float]) -> float:
         """The sum of the leaves that the vector reaches."""
         features, numbers, above = self._features, self._numbers, self._next

@@ -118,6 +118,15 @@ class Grid:
         row = self.rows[line]
         return next((row.lengths[at] for at in row.filled if left <= at <= right), 0)
 
+    def indent(self, line: int, left: int, right: int) -> int:
+        """Blank cells before a line's first cell in these columns."""
+        return next((at - left for at in self.rows[line].filled if left <= at <= right), right - left + 1)
+
+    def longest(self, line: int, left: int, right: int) -> int:
+        """The length of a line's longest cell in these columns."""
+        row = self.rows[line]
+        return max((row.lengths[at] for at in row.filled if left <= at <= right), default=0)
+
     def text_share(self, span: Span, rect: Rect) -> float:
         """Share of texts among the cells of some columns of a rectangle."""
         columns = range(span.first, span.last + 1)

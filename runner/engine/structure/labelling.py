@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import exp, log
+from operator import add
 from pathlib import Path
 from typing import Protocol
 
@@ -224,18 +225,19 @@ def _repeats(cells: tuple[object, ...], header: tuple[object, ...]) -> bool:
 
 def _viterbi(rows: Sequence[Row], chances: Sequence[Sequence[float]], model: LabelOrder) -> list[Label]:
     best: list[float] = [WEIGHT * one for one in model.start]
+    weighed = [[[WEIGHT * one for one in to] for to in zip(*moves, strict=True)] for moves in model.moves]
     back: list[list[int]] = []
     for at, row in enumerate(rows):
         own = [log(chance) for chance in chances[at]]
         if at:
-            moves = model.moves[1 if row.gap else 0]
+            moves = weighed[1 if row.gap else 0]
             came: list[int] = []
             now: list[float] = []
             for to in Label:
-                tries = [best[origin] + WEIGHT * moves[origin][to] for origin in Label]
+                tries = list(map(add, best, moves[to]))
                 if to in (Label.TITLE, Label.NOTE):
                     tries[Label.HEADER] -= BARE
-                origin = max(range(len(tries)), key=tries.__getitem__)
+                origin = tries.index(max(tries))
                 came.append(origin)
                 now.append(tries[origin] + own[to])
             back.append(came)

@@ -13,6 +13,7 @@ from runner.engine.structure.cuts import UNKNOWN, LinePlace, column_cut, row_cut
 from runner.engine.structure.facts import Mark
 from runner.engine.structure.forest import Forest
 from runner.engine.structure.grid import TEXT, VALUE, Grid, Rect, Span
+from runner.engine.structure.repeats import Repeats
 from runner.engine.structure.tables import BODY, Label
 
 SIZE = ("lines", "columns", "cells", "density", "share", "top", "left", "gaps", "widest_gap", "blanks", "widest_blank")
@@ -41,7 +42,15 @@ DESIGN = (
     "bold_above", "bold_last", "bold_below", "size_first", "size_above", "size_below",
     "formulas_last", "formulas_below", "sums_inside", "sums_over_edge", "sums_at_bottom", "formulas_first",
 )  # fmt: skip
-UNREAD = (*SIZE, *FILL, *LABELS, *CONTENT, *OUTSIDE, *CUTS, *DESIGN)
+REPEATS = (
+    "inner_values", "inner_looks", "inner_alike", "outer_values", "outer_looks", "outer_alike",
+)  # fmt: skip
+EDGES = (
+    *(f"{at}_{of}" for at in ("above", "top", "second") for of in ("indent", "longest", "over", "values", "merged")),
+    "above_header", "above_title", "last_indent", "last_total_label", "below_indent", "below_longest", "below_header",
+    "below_body", "below_total_label", "left_texts", "right_texts", "left_first", "right_first",
+)  # fmt: skip
+UNREAD = (*SIZE, *FILL, *LABELS, *CONTENT, *OUTSIDE, *CUTS, *DESIGN, *REPEATS, *EDGES)
 RECTANGLE = (*UNREAD, *READING)
 
 FAR = 99.0  # to the next cell where there is none
@@ -65,11 +74,12 @@ class Cuts:
         self._between: dict[LinePlace, float] = {}
         self._beside: dict[tuple[int, int, Span], float] = {}
         self._gaps: dict[Span, list[int]] = {}
+        self.repeats = Repeats(grid)
 
     def between(self, place: LinePlace) -> float:
         """Between two lines."""
         if place not in self._between:
-            self._between[place] = self._rows.probability(row_cut(self._grid, place, self.gaps(place)))
+            self._between[place] = self._rows.probability(row_cut(self._grid, place, self.gaps(place), self.repeats))
         return self._between[place]
 
     def beside(self, top: int, bottom: int, gap: Span) -> float:
@@ -155,6 +165,8 @@ class Describer:
             *_outside(grid, rect, near, sum(1 for one in filled if one), len(lines)),
             *self._cut(rect, lines, near),
             *_designs(grid, rect, lines, near),
+            *self._cuts.repeats.within(rect, lines),
+            *_edges(grid, rect, lines, near),
             *self._read(rect),
         ]
 
@@ -362,6 +374,51 @@ def _line_outside(grid: Grid, rect: Rect, line: int | None, used: int) -> tuple[
                 family == VALUE and value >= text and value > 0
             )
     return cells, fits / cells, cells / used
+
+
+def _edges(grid: Grid, rect: Rect, lines: Sequence[int], near: Neighbours) -> list[float]:
+    """Whether the lines and columns at the edges, and those right outside, belong to the table."""
+    top, bottom, left, right = rect
+    second = lines[1] if len(lines) > 1 else None
+    third = lines[2] if len(lines) > 2 else None
+    below = None if near.below is None else grid.chances[near.below]
+    above = None if near.above is None else grid.chances[near.above]
+    return [
+        *_head_line(grid, rect, near.above, top), *_head_line(grid, rect, top, second),
+        *_head_line(grid, rect, second, third),
+        *((UNKNOWN, UNKNOWN) if above is None else (above[Label.HEADER], above[Label.TITLE])),
+        grid.indent(bottom, left, right), grid.chances[bottom][Label.TOTAL],
+        *(
+            [UNKNOWN] * 5
+            if below is None or near.below is None
+            else (
+                grid.indent(near.below, left, right), grid.longest(near.below, left, right), below[Label.HEADER],
+                sum(below[label] for label in _BODY), below[Label.TOTAL],
+            )
+        ),
+        *_column_outside(grid, rect, near.left), *_column_outside(grid, rect, near.right),
+    ]  # fmt: skip
+
+
+def _head_line(grid: Grid, rect: Rect, line: int | None, below: int | None) -> tuple[float, ...]:
+    """Where a line starts, its longest cell, shares of cells over others and of values, and the widest merged cell."""
+    left, right = rect.left, rect.right
+    own = [] if line is None else [at for at in range(left, right + 1) if grid.families[line][at]]
+    if line is None or not own:
+        return (UNKNOWN,) * 5
+    over = UNKNOWN if below is None else sum(1 for one in own if grid.families[below][one]) / len(own)
+    values = sum(1 for one in own if grid.families[line][one] == VALUE) / len(own)
+    number = grid.rows[line].number
+    merged = max((min(a[3], right + 1) - max(a[1], left + 1) + 1 for a in grid.merged if a[0] == number), default=0)
+    return own[0] - left, grid.longest(line, left, right), over, values, max(merged, 0) / (right - left + 1)
+
+
+def _column_outside(grid: Grid, rect: Rect, column: int | None) -> tuple[float, float]:
+    """The share of texts of a column beside the rectangle, and whether its first line is filled."""
+    if column is None:
+        return UNKNOWN, UNKNOWN
+    texts = grid.texts(column, rect.top, rect.bottom) / grid.filled(column, rect.top, rect.bottom)
+    return texts, float(grid.families[rect.top][column] != 0)
 
 
 def _designs(grid: Grid, rect: Rect, lines: Sequence[int], near: Neighbours) -> list[float]:

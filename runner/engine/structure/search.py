@@ -1,11 +1,13 @@
 """Finds the best partition of a sheet into tables.
 
 Theory of operation. A sheet is divided again and again, between lines and at blank columns (regions.py); the regions
-that this leaves are the candidates. Two forests give each the probability of being a table (rectangles.py): one knows
-the tables that were read row by row, the other does not. A partition is worth the sum of its tables' probabilities,
-less COST for each table and UNCOVERED times the share of cells in no table; a table over blocks with the same header
-(equal_blocks.py) is worth less than any other. The best one is found from the smallest regions up: a region is a table,
-or blank, or the best sequence of its parts. Each region is solved once, so the number of regions bounds the work.
+that this leaves are the candidates. A forest that knows the tables that were read row by row gives each the probability
+of being a table (rectangles.py). Where the format stores designs of cells, two others do not know them: one finds
+tables that the first misses, their edges nearly right, and one says whether these are exact. A partition is worth the
+sum of its tables' probabilities, less COST for each table and UNCOVERED times the share of cells in no table; a table
+over blocks with the same header (equal_blocks.py) is worth less than any other. The best one is found from the smallest
+regions up: a region is a table, or blank, or the best sequence of its parts. Each region is solved once, so the number
+of regions bounds the work.
 
 The tables that were read row by row (bands.py) are one partition. If the format stores no designs of cells, another
 one takes its place only if it is worth MARGIN more. The one that is not taken is the tables' `alternative`, if close.
@@ -34,17 +36,20 @@ MARGIN = 0.5
 UNSEEN = 0.5  # what a partition is worth less where designs, which might speak against it, are not stored
 NEVER = -100.0  # what several blocks with the same header count as one table
 REGIONS, FEW_REGIONS = 160, 50  # of a sheet with and without designs of cells
+EXACT = 0.5  # what of a table's worth depends on exact edges
+HARDLY = 0.1  # probability of a table below which its edges do not matter
 
 
-FEATURES = {"row_cuts": ROW_CUT, "column_cuts": COLUMN_CUT, "rectangles": RECTANGLE, "unread": UNREAD}
+FEATURES = {"row_cuts": ROW_CUT, "column_cuts": COLUMN_CUT, "rectangles": RECTANGLE, "near": UNREAD, "exact": UNREAD}
 
 
 @dataclass(frozen=True, slots=True)
 class SearchModel:
     row_cuts: Forest
     column_cuts: Forest
-    rectangles: Forest
-    unread: Forest  # rectangles, without what was read row by row; used where the format stores designs
+    rectangles: Forest  # knows the tables that were read row by row
+    near: Forest  # does not: rectangles whose edges are off by two at most; where the format stores designs of cells
+    exact: Forest  # which of these are exact
     slope: float  # the log odds that a partition is better than another: slope * difference of values + offset
     offset: float
 
@@ -56,8 +61,19 @@ def load() -> SearchModel:
         raw = json.load(file)
     if {part: raw[part]["features"] for part in FEATURES} != {part: list(names) for part, names in FEATURES.items()}:
         raise RuntimeError("search.json was trained for other features: run tools/train_search.py")
-    rows, columns, rectangles, unread = (Forest(raw[part]["trees"]) for part in FEATURES)
-    return SearchModel(rows, columns, rectangles, unread, raw["slope"], raw["offset"])
+    forests = {part: Forest(raw[part]["trees"]) for part in FEATURES}
+    return SearchModel(**forests, slope=raw["slope"], offset=raw["offset"])
+
+
+def chances_of(vectors: Sequence[Sequence[float]], model: SearchModel, *, has_designs: bool) -> list[float]:
+    """What rectangles are worth as tables: the probability that each is one, less if its edges are doubtful."""
+    known = model.rectangles.probabilities(vectors)
+    if not has_designs:
+        return known
+    near = [max(pair) for pair in zip(known, model.near.probabilities(vectors), strict=True)]
+    likely = [at for at, one in enumerate(near) if one >= HARDLY]
+    exact = dict(zip(likely, model.exact.probabilities([vectors[at] for at in likely]), strict=True))
+    return [one * (1 - EXACT + EXACT * exact.get(at, 0.0)) for at, one in enumerate(near)]
 
 
 class Solution(NamedTuple):
@@ -85,14 +101,12 @@ def search(grid: Grid, reading: Sequence[Rect], model: SearchModel) -> SearchOut
     regions = Regions(grid, cuts, REGIONS if grid.designs.are_known else FEW_REGIONS)
     describer = Describer(grid, cuts, reading)
 
-    def chance(rect: Rect) -> float:
-        if has_equal_blocks(grid, rect):
-            return NEVER
-        vector = describer.describe(rect)
-        known = model.rectangles.probability(vector)
-        return (known + model.unread.probability(vector)) / 2 if grid.designs.are_known else known
-
-    solver = Solver(regions.whole, regions.divisions, chance, grid.cells)
+    every = dict.fromkeys((*regions.divisions, *reading))
+    tables = [rect for rect in every if not has_equal_blocks(grid, rect)]
+    vectors = [describer.describe(rect) for rect in tables]
+    chances = dict.fromkeys(every, NEVER)
+    chances |= zip(tables, chances_of(vectors, model, has_designs=grid.designs.are_known), strict=True)
+    solver = Solver(regions.whole, regions.divisions, chances, grid.cells)
     best = solver.best()
     read = solver.value_of(reading)
     more = best.value - read.value - (0.0 if grid.designs.are_known else UNSEEN)
@@ -107,13 +121,13 @@ class Solver:
         self,
         whole: Rect | None,
         divisions: Mapping[Rect, Sequence[Division]],
-        chance: Callable[[Rect], float],
+        chances: Mapping[Rect, float],
         cells: Callable[[Rect], int],
     ) -> None:
-        """`chance`: the probability that a rectangle is a table; `cells`: how many it has."""
+        """`chances`: the probability that each region is a table; `cells`: how many it has."""
         self._whole = whole
         self._divisions = divisions
-        self._chance = cache(chance)
+        self._chances = chances
         self._cells = cells
         self._all = cells(whole) if whole is not None else 1
         self._solved: dict[Rect, Solution] = {}
@@ -124,7 +138,7 @@ class Solver:
 
     def value_of(self, tables: Sequence[Rect]) -> Solution:
         covered = sum(self._cells(one) for one in tables) / self._all
-        value = sum(self._chance(one) - COST for one in tables) - UNCOVERED * max(0.0, 1.0 - covered)
+        value = sum(self._chances[one] - COST for one in tables) - UNCOVERED * max(0.0, 1.0 - covered)
         return Solution(value, tuple(tables))
 
     def _solve(self, rect: Rect) -> Solution:
@@ -134,7 +148,7 @@ class Solver:
         blank = Solution(-UNCOVERED * self._cells(rect) / self._all, ())
         if rect not in self._divisions:  # beyond the limit of regions
             return blank
-        best = max(blank, Solution(self._chance(rect) - COST, (rect,)))
+        best = max(blank, Solution(self._chances[rect] - COST, (rect,)))
         self._solved[rect] = best
         for division in self._divisions[rect]:
             best = max(best, self._sequence(division), key=lambda one: one.value)

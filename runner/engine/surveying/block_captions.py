@@ -15,7 +15,8 @@ from runner.engine.structure import Table
 
 
 def without_next_captions(tables: Sequence[Table], sheet: SpooledSheet) -> list[Table]:
-    """The same tables, each without its last row if that is the caption of the table right below."""
+    """Copy the list of a sheet's tables, each without its last row if that row is the caption of the table right
+    below."""
     out = list(tables)
     for (at, table), (_, below) in pairwise(enumerate(tables)):
         data = table.data_range
@@ -38,5 +39,5 @@ def _is_lone_text(sheet: SpooledSheet, area: CellRange) -> bool:
 
 
 def _shorter(area: CellRange) -> CellRange:
-    """An area without its last row."""
+    """Copy an area without its last row."""
     return replace(area, bottom=area.bottom - 1)

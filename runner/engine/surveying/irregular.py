@@ -51,30 +51,33 @@ class DeclaredHeadings(Protocol):
 def report_irregular(
     table: SourceTable, sheet: SpooledSheet, names: DeclaredHeadings, findings: Findings, *, is_text: bool
 ) -> None:
-    """Report what does not keep the shape of its table; `is_text`: all values are texts."""
+    """Report rows, cells and headers that do not keep the shape of their table; `is_text`: the file has only texts.
+
+    Proven ditto marks are also noted on the table.
+    """
     if not table.has_data:
         return
-    _report_struck(table, sheet, findings)
+    _report_struck_text(table, sheet, findings)
     _report_shared_headers(table, sheet, findings)
-    _report_signs(table, sheet, findings)
+    _report_signs_ignored(table, sheet, findings)
     _report_cut_headers(table, findings)
     sample = _sample_rows(table, sheet)
     if len(sample) >= LEAST:
         search = _Search(table, sample, names, is_text=is_text)
-        for numbers, columns in _cut(table, sheet):
+        for numbers, columns in _chunks_with_left_out(table, sheet):
             search.add(numbers, columns)
         search.report(findings)
 
 
 def _is_nothing(value: object) -> bool:
-    """Whether a cell says that it has no value: n/a, -."""
+    """Whether a cell has a text that means "no value": n/a, -."""
     return value.__class__ is str and str(value).strip().casefold() in NOTHING
 
 
-def _cut(table: SourceTable, sheet: SpooledSheet) -> Iterator[tuple[list[int], list[list[Any]]]]:
-    """The rows of a table, chunk by chunk: their numbers, and their values by column; rows that are left out included.
+def _chunks_with_left_out(table: SourceTable, sheet: SpooledSheet) -> Iterator[tuple[list[int], list[list[Any]]]]:
+    """Yield the rows of a table in chunks, those that are left out included: their numbers, and their values by column.
 
-    Of a sheet that is not spooled only the first ones.
+    Of a sheet that is too long to spool, only the first rows.
     """
     bottom = table.bottom if sheet.complete else min(table.bottom, table.top + _TYPED)
     for block in sheet.some_blocks(lambda e: e.first <= bottom and table.top <= e.last):
@@ -85,9 +88,9 @@ def _cut(table: SourceTable, sheet: SpooledSheet) -> Iterator[tuple[list[int], l
 
 
 def _sample_rows(table: SourceTable, sheet: SpooledSheet) -> list[tuple[Any, ...]]:
-    """The first rows of data, as tuples of their values."""
+    """Return the values of the first data rows, one tuple for each row."""
     rows: list[tuple[Any, ...]] = []
-    for numbers, columns in _cut(table, sheet):
+    for numbers, columns in _chunks_with_left_out(table, sheet):
         for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
             if number not in table.without and any(value is not None for value in values):
                 rows.append(values)
@@ -106,7 +109,8 @@ class _Search:
     def __init__(
         self, table: SourceTable, sample: Sequence[tuple[Any, ...]], names: DeclaredHeadings, *, is_text: bool
     ) -> None:
-        """`sample`: the first rows of data. `is_text`: all values of the file are texts."""
+        """Learn from the first data rows, `sample`, what the table's columns hold. `is_text`: all values of the file
+        are texts."""
         self._table, self._names, self._is_text = table, names, is_text
         self._kinds = Kinds()
         self._width = len(table.columns)
@@ -118,8 +122,8 @@ class _Search:
         self._past = has_nameless_end and len(whole) * 2 < len(sample)
         if self._past:
             whole = [row for row in sample if row[-1] is None and row[0] is not None]
-        self._classes = self._classes_in(whole)  # of each column, in rows that keep the table's shape
-        self._always, self._usual = self._filled_columns()
+        self._classes = self._classify_columns(whole)  # of each column, in rows that keep the table's shape
+        self._always, self._usual = self._find_usual_columns()
         # Columns that identify a record.
         self._keys = [at for at in self._always if at == 0 or self._classes[at] in ("number", "date", "code")]
         is_regular = len(whole) == len(sample)  # then the class of a column says whether it may hold codes
@@ -129,8 +133,8 @@ class _Search:
             if not (is_regular and self._classes[at] in ("number", "date", "word")) and self._is_coded(column)
         ]
         self._scored = [] if is_text else [at for at, column in enumerate(columns) if _is_scored(column)]
-        self._texts = self._columns_of_texts(columns)
-        self._types = self._other_types(sample)
+        self._texts = self._columns_for_dittos(columns)
+        self._types = self._find_record_types(sample)
         firsts = [row[0] for row in sample if row[-1] is not None and row[0].__class__ is str]
         self._signs = {mark[1] for mark in map(_COMMENT.match, firsts) if mark}  # of comments, which records have too
         above = {number - step for number in table.table.repeated for step in range(1, LEAST + 1)}
@@ -147,29 +151,31 @@ class _Search:
         self._dittos: dict[int, list[int]] = {}  # column -> rows
         self._quoted: set[int] = set()  # columns with ditto marks that may also be quotes
 
-    def _classes_in(self, rows: Sequence[tuple[Any, ...]]) -> list[Class]:
-        """The class of each column's values in some rows; of no class where they are too few."""
+    def _classify_columns(self, rows: Sequence[tuple[Any, ...]]) -> list[Class]:
+        """Return the class of each column's values in some rows; the class of nothing where the rows are too few."""
         if len(rows) < LEAST:
             return [class_of(())] * self._width
         of = self._kinds.of
         return [class_of([of(v) for v in column if v is not None]) for column in zip(*rows, strict=True)]
 
-    def _filled_columns(self) -> tuple[list[int], list[int]]:
-        """The columns that nearly all sampled rows with a first cell fill, and those that most of them fill."""
+    def _find_usual_columns(self) -> tuple[list[int], list[int]]:
+        """Return the columns that nearly all sampled rows with a first cell fill, and those that most of them fill."""
         headed = [row for row in self._sample if row[0] is not None]
         columns = list(zip(*headed, strict=True)) or [()] * self._width
         filled = [len(headed) - column.count(None) for column in columns]
         always = [at for at, n in enumerate(filled) if n >= ALIKE * len(headed)] if len(headed) > 1 else []
         return always, [at for at, n in enumerate(filled) if n * 2 > len(headed)]
 
-    def _columns_of_texts(self, columns: Sequence[tuple[Any, ...]]) -> list[int]:
-        """The columns that may hold ditto marks: in a long table those that do in the sampled rows."""
+    def _columns_for_dittos(self, columns: Sequence[tuple[Any, ...]]) -> list[int]:
+        """Return the columns to search for ditto marks: those with texts; in a long table only those with marks in the
+        sample."""
         texts = [at for at, column in enumerate(columns) if str in map(type, column)]
         is_long = self._table.bottom - self._table.top >= _TYPED
         return [at for at in texts if not DITTO.isdisjoint(columns[at])] if is_long else texts
 
-    def _other_types(self, sample: Sequence[tuple[Any, ...]]) -> frozenset[Any]:
-        """First cells of rows that hold other kinds of values than the first row: H for orders, D for their lines."""
+    def _find_record_types(self, sample: Sequence[tuple[Any, ...]]) -> frozenset[Any]:
+        """Return the first cells of rows that hold other kinds of values than the first row: H for orders, D for their
+        lines."""
         groups: dict[Any, list[tuple[Any, ...]]] = {}
         for row in sample:
             groups.setdefault(row[0], []).append(row)
@@ -199,7 +205,7 @@ class _Search:
         return codes >= 2 and codes * 2 > len(filled)
 
     def add(self, numbers: list[int], columns: list[list[Any]]) -> None:
-        """Search a chunk of rows, by column, and collect the suspects among them."""
+        """Search a chunk of rows, passed by column, and remember the suspects among them for `report`."""
         if self._past:
             self._find_wide(numbers, columns)
         elif self._width > 1 and None in columns[-1] and self._examined < _EXAMINED:
@@ -270,7 +276,7 @@ class _Search:
     def _has_moved(self, values: list[Any]) -> bool:
         """Whether values of a row contradict their columns and fit those to the right of them.
 
-        Takes the blanks at its end off `values`.
+        Removes the blanks at the end of `values`.
         """
         width = self._width
         while values and values[-1] is None:
@@ -317,8 +323,8 @@ class _Search:
             self._dated.setdefault(at, []).extend(n for n in sorted(rows) if n not in self._table.without)
 
     def report(self, findings: Findings) -> None:
-        """Report what was found, kind by kind; columns with proven ditto marks are noted on the table."""
-        names = self._subheads()
+        """Report the suspects of all chunks, kind by kind; columns with proven ditto marks are noted on the table."""
+        names = self._find_other_headers()
         self._report_rows(
             findings, "short_row", self._short,
             "values of the row contradict their columns and fit those to the right: a cell seems to be missing",
@@ -366,7 +372,8 @@ class _Search:
         self._report_dittos(findings)
 
     def _report_dittos(self, findings: Findings) -> None:
-        """Report ditto marks; columns with proven ones are noted on the table."""
+        """Report ditto marks; a column where they surely mean the value above is added to the table's `dittos`, to be
+        filled."""
         marks = Counter(row for rows in self._dittos.values() for row in rows)
         for at, rows in self._dittos.items():
             is_clear = at not in self._quoted or any(marks[row] > 1 for row in rows)
@@ -382,7 +389,8 @@ class _Search:
             )  # fmt: skip
 
     def _is_prose(self, at: int) -> bool:
-        """Whether other values of a column are long texts, or have quotes and signs in them: a quote is one of them."""
+        """Whether other values of a column are long texts, or have quotes and signs in them: then `"` is probably a
+        quote."""
         texts = [row[at] for row in self._sample if row[at].__class__ is str and row[at] not in DITTO]
         return any(len(text) > _PROSE or _SIGN.search(text) for text in texts)
 
@@ -395,8 +403,9 @@ class _Search:
         typed = [value_class for value_class in classes if value_class in ("number", "date", "code")]
         return len(typed) > 1 and self._table.top not in self._table.without
 
-    def _subheads(self) -> list[int]:
-        """The collected rows that name other columns below each record, as the lines of an order have them."""
+    def _find_other_headers(self) -> list[int]:
+        """Return the collected rows that name other columns below each record, as orders have headers for their
+        lines."""
         below = sum(map(len, self._lines.values()))
         subheads: list[int] = []
         for line, rows in self._lines.items():
@@ -412,17 +421,18 @@ class _Search:
         findings: Findings,
         code: str,
         rows: Sequence[int],
-        what: str,
+        message_start: str,
         *,
         remedy: str,
         at: int | None = None,
         severity: str = "warning",
     ) -> None:
-        """Report rows, or cells of one column: the first ones by themselves, the rest counted with the last of them."""
+        """Report rows, or cells of the column at position `at`: the first thousand each, the rest as the count of the
+        last one."""
         column = None if at is None else self._table.columns[at].index
         for n, row in enumerate(rows[:_EACH]):
             rest = len(rows) - _EACH if n == _EACH - 1 else 0
-            message = f"{what}; {rest:,} more like it below" if rest > 0 else what
+            message = f"{message_start}; {rest:,} more like it below" if rest > 0 else message_start
             findings.add(
                 code, severity, f"{message}; to settle it: {remedy}", place=self._table.place, row=row, column=column,
                 rule="reading", count=1 + max(rest, 0),
@@ -430,7 +440,7 @@ class _Search:
 
 
 def _is_scored(values: Sequence[Any]) -> bool:
-    """Whether a column holds times of day beside texts such as 3:1 and 25:30, which are none."""
+    """Whether a column holds times of day beside texts such as 3:1 and 25:30, which are scores and not times."""
     texts = [value for value in values if value.__class__ is str]
     scores = [score for score in map(_SCORE.fullmatch, texts) if score and (int(score[1]) > 23 or len(score[2]) < 2)]
     return bool(scores) and any(isinstance(value, time | timedelta | datetime) for value in values)
@@ -447,7 +457,7 @@ def _report_cut_headers(table: SourceTable, findings: Findings) -> None:
             )  # fmt: skip
 
 
-def _report_struck(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:
+def _report_struck_text(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:
     """Report rows of which cells are struck out, at the first such cell."""
     struck = sheet.layout().struck
     if not struck:
@@ -462,7 +472,7 @@ def _report_struck(table: SourceTable, sheet: SpooledSheet, findings: Findings) 
         findings.add("struck_text", "warning", message, place=table.place, row=row, column=column, rule="reading")
 
 
-def _report_signs(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:
+def _report_signs_ignored(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:
     """Report columns whose number format shows a minus sign that the stored numbers do not have."""
     for column in table.columns:
         runs = sheet.layout().units.get(column.index, {}).get(MINUS, ())

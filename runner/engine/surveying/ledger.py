@@ -52,19 +52,20 @@ class LedgerEntry(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The rows in words."""
+        """Write the rows in words: `row 3`, `rows 3 to 9 (5 rows)`."""
         if self.rows == 1:
             return f"row {self.first}"
         blanks = self.last - self.first + 1 > self.rows
         return f"rows {self.first} to {self.last}" + (f" ({self.rows} rows)" if blanks else "")
 
     def message(self, text: str, entry: str = "", remedy: str = "") -> FindingText:
-        """A message about these rows. `remedy`: the manifest line that keeps them."""
+        """Make a message about these rows, with their numbers as its parameters. `remedy`: the manifest line that keeps
+        them."""
         line = {"settle": remedy} if remedy else {}
         return FindingText(text, entry, first=self.first, last=self.last, count=self.rows, **line)
 
     def as_dict(self) -> Json:
-        """The run as artifact.json has it."""
+        """Return the entry as artifact.json has it."""
         parts = {"from": self.first, "to": self.last, "as": self.kind, "table": self.table, "rows": self.rows}
         return {k: v for k, v in parts.items() if v is not None}
 
@@ -91,7 +92,8 @@ class TableBooks:
     """
 
     def __init__(self, source: SourceTable, ref: str, read: RowSet, *, skipped: bool) -> None:
-        """`ref`: its short name in artifact.json. `read`: all rows of the sheet that have values."""
+        """Sort the rows of a table by kind. `ref`: its short name in artifact.json. `read`: all rows of the sheet with
+        values."""
         self.source = source
         self.ref = ref
         self.skipped = skipped  # the whole table is not in the output
@@ -116,7 +118,7 @@ class TableBooks:
         self.columns = sum(1 << c.index for c in source.table.columns)  # a bit for each, by its number in the sheet
 
     def withhold(self) -> None:
-        """Book data and rejected rows as those of a skipped table: the job ends without an output after all."""
+        """Count data and rejected rows as those of a skipped table: the job ends without an output after all."""
         if not self.skipped:
             self.skipped = True
             self.kinds["skipped_table"] = self.kinds.pop("data") | self.kinds["rejected"]
@@ -124,7 +126,7 @@ class TableBooks:
 
     @property
     def rows(self) -> RowSet:
-        """All rows that the table accounts for."""
+        """Collect all rows that the table accounts for."""
         every = RowSet()
         for rows in (*self.kinds.values(), *self.around.values()):
             every = every | rows
@@ -137,25 +139,26 @@ class TableBooks:
 
     @property
     def left_out(self) -> dict[str, int]:
-        """How many rows are not in the output, by kind; kinds without rows are left out."""
+        """Count the rows that are not in the output, by kind; kinds without rows are absent."""
         sets = [*self.kinds.items(), *self.around.items()]
         counts = {kind: sum(rows.count for k, rows in sets if k == kind) for kind in LEFT_OUT}
         return {kind: count for kind, count in counts.items() if count}
 
     @property
     def rows_out(self) -> int:
-        """How many rows of the sheet are in the output."""
+        """Count the rows of the sheet that are in the output."""
         return 0 if self.skipped else self.kinds["data"].count
 
     @property
     def rows_in(self) -> int:
-        """How many rows of the sheet the table has, those that are left out included."""
+        """Count the rows of the sheet that belong to the table, those that are left out included."""
         return self.rows_out + sum(self.left_out.values())
 
     def entries(self, outside: RowSet) -> list[LedgerEntry]:
-        """The table's rows as runs of one kind; `outside`: rows of no table, which separate runs."""
+        """Return the table's rows as ledger entries, one for each run of one kind; `outside`: rows of no table, which
+        separate runs."""
         sets = [*self.kinds.items(), *self.around.items()]
-        return _entries([(run, kind) for kind, rows in sets for run in rows], outside, self.ref)
+        return _make_entries([(run, kind) for kind, rows in sets for run in rows], outside, self.ref)
 
 
 class SheetBooks:
@@ -168,42 +171,43 @@ class SheetBooks:
     def __init__(
         self, sheet: SpooledSheet, tables: Sequence[tuple[SourceTable, str, bool]], place: FindingPlace
     ) -> None:
-        """`tables`: each with its short name, and whether it was skipped."""
+        """Account for the rows of a sheet; `tables`: each with its short name, and whether it was skipped."""
         self.place = place
         self._sheet = sheet
         self._read = sheet.read  # all rows with values
         self.tables = [TableBooks(source, ref, sheet.read, skipped=skipped) for source, ref, skipped in tables]
         self._assign_titles_and_notes()
-        by_tables = self._rows_by_tables()
+        by_tables = self._count_tables_per_row()
         self._outside = self._read - by_tables[0] if by_tables else self._read  # rows of no table
-        self.shared = self._shared_rows(by_tables)
+        self.shared = self._find_shared_rows(by_tables)
         self._apart = self._outside  # titles, notes, and rows of no table
         for table in self.tables:
             for rows in table.around.values():
                 self._apart = self._apart | rows
         # Runs of these in which a row has several cells: first and last row, and the most cells in one.
         self._several: list[tuple[int, int, int]] = []
-        self.beside = self._scan()
-        self.outside = _entries([(run, OUTSIDE) for run in self._outside], self._read - self._outside)
+        self.beside = self._scan_sheet()
+        self.outside = _make_entries([(run, OUTSIDE) for run in self._outside], self._read - self._outside)
 
-    def _shared_rows(self, by_tables: Sequence[RowSet]) -> list[LedgerEntry]:
-        """The runs of rows that several tables have, by how many; `by_tables`: as `_rows_by_tables` returns it."""
+    def _find_shared_rows(self, by_tables: Sequence[RowSet]) -> list[LedgerEntry]:
+        """Return the runs of rows that several tables have, by how many; `by_tables`: as `_count_tables_per_row`
+        returns it."""
         several = by_tables[1] if len(by_tables) > 1 else RowSet()
         exactly = [rows - by_tables[n] if n < len(by_tables) else rows for n, rows in enumerate(by_tables[1:], 2)]
-        return _entries([(run, str(n)) for n, rows in enumerate(exactly, 2) for run in rows], self._read - several)
+        return _make_entries([(run, str(n)) for n, rows in enumerate(exactly, 2) for run in rows], self._read - several)
 
     @property
     def rows_read(self) -> int:
-        """How many rows with values the sheet has."""
+        """Count the rows of the sheet that have values."""
         return self._read.count
 
     def entries(self) -> list[LedgerEntry]:
-        """Every row that was read, as runs from top to bottom."""
+        """Return every row that was read as ledger entries, from top to bottom."""
         runs = [entry for table in self.tables for entry in table.entries(self._outside)]
         return sorted([*runs, *self.outside], key=lambda entry: entry.first)
 
     def report(self, findings: Findings) -> None:
-        """Add a finding for each run that was left out, and for cells beside tables."""
+        """Report each run of rows that was left out, and cells beside tables."""
         for table in self.tables:
             if not table.skipped:
                 self._report_left_out(table, findings)
@@ -221,7 +225,7 @@ class SheetBooks:
 
     def _report_outside(self, entry: LedgerEntry, findings: Findings) -> None:
         """Report a run of rows that belong to no table: a warning if a row of it has several cells."""
-        several = self._most(entry.first, entry.last) >= _SEVERAL
+        several = self._most_cells(entry.first, entry.last) >= _SEVERAL
         verb = "has values but belongs" if entry.rows == 1 else "have values but belong"
         text = entry.message(f"{entry.words} {verb} to no table; left out")
         findings.add(
@@ -234,12 +238,12 @@ class SheetBooks:
         for kind in _REASONS:
             rows = table.kinds.get(kind, RowSet()) | table.around.get(kind, RowSet())
             for some, proven in ((rows - table.unproven, True), (rows & table.unproven, False)):
-                for entry in _entries([(run, kind) for run in some], table.rows - some | self._outside):
-                    if proven and kind == "title" and self._most(entry.first, entry.last) < _SEVERAL:
+                for entry in _make_entries([(run, kind) for run in some], table.rows - some | self._outside):
+                    if proven and kind == "title" and self._most_cells(entry.first, entry.last) < _SEVERAL:
                         continue  # a title as most sheets have one
                     filled = kind == "group" and GROUP in table.source.added
                     findings.add(
-                        _code(kind) if proven else "rows_doubtful", "info" if proven else "warning",
+                        _finding_code(kind) if proven else "rows_doubtful", "info" if proven else "warning",
                         _left_out_message(entry, proven=proven, filled=filled),
                         place=table.source.place, row=entry.first, rule="structure", count=entry.rows,
                     )  # fmt: skip
@@ -253,12 +257,12 @@ class SheetBooks:
                 several = f"{rows.count:,} rows, from row {first} on, are left out: they {of_several}"
                 what = f"row {first} is left out: it {of_one}" if rows.count == 1 else several
                 findings.add(
-                    _code(kind), "info", FindingText(f"{what}; to keep: change {line}", count=rows.count),
+                    _finding_code(kind), "info", FindingText(f"{what}; to keep: change {line}", count=rows.count),
                     place=table.source.place, row=first, rule=line, count=rows.count,
                 )  # fmt: skip
 
-    def _most(self, first: int, last: int) -> int:
-        """The most cells in one row of a run; 0 if no row has several."""
+    def _most_cells(self, first: int, last: int) -> int:
+        """Return the largest number of cells in one row of a run; 0 if no row has several."""
         return max((most for start, end, most in self._several if first <= end and start <= last), default=0)
 
     def _assign_titles_and_notes(self) -> None:
@@ -277,8 +281,8 @@ class SheetBooks:
                     table.around[kind] = rows
                     assigned = assigned | rows
 
-    def _rows_by_tables(self) -> list[RowSet]:
-        """Rows of at least one table, of at least two, and so on: tables side by side share rows."""
+    def _count_tables_per_row(self) -> list[RowSet]:
+        """Return the rows of at least one table, of at least two, and so on: tables side by side share rows."""
         at_least: list[RowSet] = []
         for table in self.tables:
             table_rows = table.rows
@@ -290,11 +294,11 @@ class SheetBooks:
                 at_least.append(table_rows)
         return at_least
 
-    def _scan(self) -> list[StrayCells]:
-        """The cells beside tables; on the way, rows of no table are checked.
+    def _scan_sheet(self) -> list[StrayCells]:
+        """Find the cells beside tables, and check the rows of no table on the way.
 
-        Rows with only spaces are no longer counted as read, and rows that only have values in a table's hidden columns
-        become hidden rows of it. Blocks that one table fills are not unpacked.
+        Corrects the account: rows with only spaces no longer count as read, and rows that only have values in a table's
+        hidden columns become hidden rows of it. Blocks that one table fills are not unpacked.
         """
         if not self.tables and not self._sheet.complete:  # too long to read again for this
             self._several = [(first, last, _SEVERAL) for first, last in self._apart]
@@ -302,16 +306,16 @@ class SheetBooks:
         strays: dict[tuple[str, ...], dict[int, StrayCells]] = {}  # refs of the tables beside -> column -> cells
         hidden: dict[str, list[int]] = {}  # ref of a table -> rows
         blank: list[int] = []
-        for block in self._sheet.some_blocks(self._is_wanted):
+        for block in self._sheet.some_blocks(self._must_be_scanned):
             for first, last in self._apart.within(block.numbers[0], block.numbers[-1]):
                 self._scan_apart(block.within(first, last), hidden, blank)
-            for first, last in self._stretches(block):
+            for first, last in self._split_at_tables(block):
                 over = [t for t in self.tables if t.top <= first and last <= t.bottom]
                 if over:
                     columns = strays.setdefault(tuple(t.ref for t in over), {})
-                    for stray in self._strays(block.within(first, last), over):
+                    for stray in self._find_stray_cells(block.within(first, last), over):
                         before = columns.get(stray.left)
-                        columns[stray.left] = stray if before is None else _both(before, stray)
+                        columns[stray.left] = stray if before is None else _join_below(before, stray)
         spaces = RowSet.of(blank) & self._outside  # rows with only spaces count as blank
         self._read, self._outside = self._read - spaces, self._outside - spaces
         for table in self.tables:
@@ -319,10 +323,10 @@ class SheetBooks:
                 rows = RowSet.of(hidden[table.ref])
                 table.kinds["hidden"] = table.kinds["hidden"] | rows
                 self._outside = self._outside - rows
-        return [stray for columns in strays.values() for stray in _areas(columns)]
+        return [stray for columns in strays.values() for stray in _join_neighbours(columns)]
 
-    def _is_wanted(self, extent: Extent) -> bool:
-        """Whether a block may hold rows of no table, or cells beside one."""
+    def _must_be_scanned(self, extent: Extent) -> bool:
+        """Whether a block may hold cells beside a table, or rows that are none of its data: titles, notes, others."""
         if self._apart.meets(extent.first, extent.last):
             return True
         covered = 0
@@ -334,12 +338,12 @@ class SheetBooks:
         return bool(extent.columns & ~covered) and bool(covered)
 
     def _scan_apart(self, rows: Block, hidden: dict[str, list[int]], blank: list[int]) -> None:
-        """Check rows around and outside tables: adds to `hidden` and `blank`, and runs with several cells in a row to
-        `_several`."""
+        """Check rows around and outside tables: adds rows to `hidden` and `blank`, and to `_several` if a row has
+        several cells."""
         covering = [t for t in self.tables if t.source.hidden_columns]
         most = 0
         for number, values in zip(rows.numbers, zip(*rows.columns, strict=True), strict=True):
-            filled = [n for n, value in enumerate(values, 1) if _holds(value)]
+            filled = [n for n, value in enumerate(values, 1) if _has_value(value)]
             if not filled:
                 blank.append(number)
             elif number in self._outside and (table := next((t for t in covering if t.hides(number, filled)), None)):
@@ -349,29 +353,30 @@ class SheetBooks:
         if most >= _SEVERAL:
             self._several.append((rows.numbers[0], rows.numbers[-1], most))
 
-    def _stretches(self, block: Block) -> Iterator[Run]:
-        """The block's rows, cut wherever a table starts or ends."""
+    def _split_at_tables(self, block: Block) -> Iterator[Run]:
+        """Split the block's rows into runs, cut wherever a table starts or ends."""
         first, last = block.numbers[0], block.numbers[-1]
         starts = {first, *(t.top for t in self.tables), *(t.bottom + 1 for t in self.tables)}
         cuts = sorted(row for row in starts if first <= row <= last)
         yield from zip(cuts, [*(row - 1 for row in cuts[1:]), last], strict=True)
 
-    def _strays(self, rows: Block, over: Sequence[TableBooks]) -> Iterator[StrayCells]:
-        """The cells, by column, of a stretch of rows that are outside the columns of the tables `over` it."""
+    def _find_stray_cells(self, rows: Block, over: Sequence[TableBooks]) -> Iterator[StrayCells]:
+        """Yield the cells, by column, of some rows that are outside the columns of the tables `over` them."""
         covered = 0
         for table in over:
             covered |= table.columns
         for column, values in enumerate(rows.columns, 1):
             if covered >> column & 1 or not (any(values) or values.count(None) != len(values)):
                 continue
-            rows_with_value = [row for row, value in zip(rows.numbers, values, strict=True) if _holds(value)]
+            rows_with_value = [row for row, value in zip(rows.numbers, values, strict=True) if _has_value(value)]
             rows_with_value = [row for row in rows_with_value if row not in self._outside]
             if rows_with_value:
                 yield StrayCells(rows_with_value[0], column, rows_with_value[-1], column, len(rows_with_value))
 
 
 def _left_out_message(entry: LedgerEntry, *, proven: bool, filled: bool) -> FindingText:
-    """Why rows are left out, and how to keep them; `filled`: the row is a value of a column of the rows below."""
+    """Explain why rows are left out, and how to keep them; `filled`: the row is a value of a column of the rows
+    below."""
     singular, plural, remedy = _REASONS[entry.kind]
     noun, verb = (singular, "is") if entry.rows == 1 else (plural, "are")
     if not proven:
@@ -384,23 +389,23 @@ def _left_out_message(entry: LedgerEntry, *, proven: bool, filled: bool) -> Find
     return entry.message(f"{message}; to keep: {remedy}" if remedy else message, remedy=remedy)
 
 
-def _code(kind: str) -> str:
-    """The code of the finding about rows of a kind that were left out."""
+def _finding_code(kind: str) -> str:
+    """Return the code of the finding about rows of a kind that were left out."""
     return "rows_outside" if kind == "title" else f"rows_{kind}"
 
 
-def _holds(value: object) -> bool:
+def _has_value(value: object) -> bool:
     """Whether a cell has a value that is not only spaces."""
     return value is not None and not (value.__class__ is str and not value.strip())
 
 
-def _both(above: StrayCells, below: StrayCells) -> StrayCells:
-    """Two stray areas of one column as one."""
+def _join_below(above: StrayCells, below: StrayCells) -> StrayCells:
+    """Join two stray areas of one column, one below the other."""
     return above._replace(bottom=below.bottom, cells=above.cells + below.cells)
 
 
-def _areas(columns: dict[int, StrayCells]) -> Iterator[StrayCells]:
-    """The stray cells of columns, by number, with those of neighbouring columns joined into areas."""
+def _join_neighbours(columns: dict[int, StrayCells]) -> Iterator[StrayCells]:
+    """Join stray cells of neighbouring columns into areas; `columns` has them by column number."""
     area: StrayCells | None = None
     for _, column in sorted(columns.items()):
         if area is not None and area.right + 1 == column.left:
@@ -419,9 +424,9 @@ def _areas(columns: dict[int, StrayCells]) -> Iterator[StrayCells]:
         yield area
 
 
-def _entries(runs: Iterable[tuple[Run, str]], between: RowSet, table: str | None = None) -> list[LedgerEntry]:
-    """The runs, each with its kind, as entries; those of one kind are joined across blank rows, but not across rows in
-    `between`."""
+def _make_entries(runs: Iterable[tuple[Run, str]], between: RowSet, table: str | None = None) -> list[LedgerEntry]:
+    """Make ledger entries of runs of rows, each with its kind; runs of one kind are joined across blank rows, but not
+    across rows in `between`."""
     entries: list[LedgerEntry] = []
     for (first, last), kind in sorted(runs):
         rows = last - first + 1

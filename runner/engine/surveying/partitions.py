@@ -34,13 +34,14 @@ class PartitionDoubt(NamedTuple):
 
     @property
     def values(self) -> tuple[str, str]:
-        """The answer that chooses the found partition, and the one that chooses the other."""
+        """Return the answer that chooses the found partition, and the one that chooses the other: words, if they
+        differ."""
         words = word_of(self.chosen), word_of(self.other)
         return words if words[0] != words[1] else (FOUND, OTHER)
 
     @property
     def area(self) -> CellRange:
-        """The part of the sheet that both partitions together cover."""
+        """Return the part of the sheet that both partitions together cover."""
         every = (*self.chosen, *self.other)
         return CellRange(
             min(r.top for r in every), min(r.left for r in every),
@@ -49,10 +50,14 @@ class PartitionDoubt(NamedTuple):
 
     @property
     def question(self) -> str:
-        """What a person is asked, as the end of a sentence: "one table or two"."""
+        """Write what a person is asked, as the end of a sentence: "one table or two"."""
         few, many = sorted((len(self.chosen), len(self.other)))
-        counts = f"{_number(few)} or {_number(many)}" if few != many else f"{_number(few)} these or other"
-        return f"{counts} tables" if few != 1 or many == 1 else f"one table or {_number(many)}"
+        counts = (
+            f"{_count_in_words(few)} or {_count_in_words(many)}"
+            if few != many
+            else f"{_count_in_words(few)} these or other"
+        )
+        return f"{counts} tables" if few != 1 or many == 1 else f"one table or {_count_in_words(many)}"
 
 
 class PartitionAnswers(Protocol):
@@ -64,7 +69,8 @@ class PartitionAnswers(Protocol):
 
 
 def word_of(ranges: Sequence[CellRange]) -> str:
-    """How a partition cuts its part of a sheet: not at all, between columns, between rows, or between both."""
+    """Name the way in which a partition cuts its part of a sheet: not at all, between columns, between rows, or
+    both."""
     if len(ranges) < 2:
         return "one"
     share_rows = [a.top <= b.bottom and b.top <= a.bottom for a, b in combinations(ranges, 2)]
@@ -73,13 +79,13 @@ def word_of(ranges: Sequence[CellRange]) -> str:
     return "both" if any(share_rows) else "rows"
 
 
-def named(ranges: Sequence[CellRange], most: int = _NAMED) -> str:
-    """The ranges in words."""
+def name_ranges(ranges: Sequence[CellRange], most: int = _NAMED) -> str:
+    """List the ranges in a message: the first ones, and how many more."""
     more = f" and {len(ranges) - most} more" if len(ranges) > most else ""
     return ", ".join(cell_range.a1 for cell_range in ranges[:most]) + more
 
 
-def decided(
+def apply_answers(
     tables: list[Table],
     sheet: SpooledSheet,
     reading: ReadingOptions,
@@ -89,15 +95,16 @@ def decided(
     answers: PartitionAnswers,
     remembered: RememberedShape | None,
 ) -> tuple[list[Table], list[PartitionDoubt]]:
-    """The tables of a sheet, cut as a decision or a memory says where they are in doubt, and the doubts left open.
+    """Cut the tables of a sheet as a decision or a memory says where they are in doubt; return also the doubts left
+    open.
 
     `detect`: reads the tables of another partition. `remembered`: how the sender's earlier drop was cut.
     """
     open_doubts: list[PartitionDoubt] = []
-    for doubt in _doubts(tables, input_name, sheet.name):
-        answer, why = answers.partition(doubt), "cut as a person decided"
+    for doubt in _find_doubts(tables, input_name, sheet.name):
+        answer, why_cut = answers.partition(doubt), "cut as a person decided"
         if answer is None and remembered is not None:
-            answer, why = remembered.cut, f"cut as confirmed by {remembered.by or 'somebody'} for an earlier drop"
+            answer, why_cut = remembered.cut, f"cut as confirmed by {remembered.by or 'somebody'} for an earlier drop"
         if answer not in doubt.values:
             open_doubts.append(doubt)
             continue
@@ -108,26 +115,30 @@ def decided(
         else:
             cut = TableCut("ranges", tuple(cell_range.a1 for cell_range in doubt.other))
             tables_in_doubt = stated_tables(sheet, cut, reading, detect)
-        tables += [replace(table, why=(*table.why, why)) for table in tables_in_doubt]
+        tables += [replace(table, why=(*table.why, why_cut)) for table in tables_in_doubt]
     return sorted(tables, key=lambda table: (table.range.top, table.range.left)), open_doubts
 
 
-def _doubts(tables: Sequence[Table], input_name: str, sheet: str) -> list[PartitionDoubt]:
-    """The parts of a sheet with two partitions: tables that name the same alternative are of one part."""
+def _find_doubts(tables: Sequence[Table], input_name: str, sheet: str) -> list[PartitionDoubt]:
+    """Find the parts of a sheet with two partitions: tables that name the same alternative are of one part."""
     by_alternative: dict[tuple[CellRange, ...], list[Table]] = {}
     for table in tables:
         if table.alternative is not None and table.alternative.ranges:
             by_alternative.setdefault(table.alternative.ranges, []).append(table)
     return [
         PartitionDoubt(
-            input_name, sheet, tuple(t.range for t in tables_in_doubt), ranges, _probability(tables_in_doubt)
+            input_name,
+            sheet,
+            tuple(t.range for t in tables_in_doubt),
+            ranges,
+            _alternative_probability(tables_in_doubt),
         )
         for ranges, tables_in_doubt in by_alternative.items()
     ]
 
 
-def _probability(tables: Sequence[Table]) -> float:
-    """How likely the alternative is that these tables name."""
+def _alternative_probability(tables: Sequence[Table]) -> float:
+    """Return how likely the alternative is that these tables name."""
     return max(table.alternative.probability for table in tables if table.alternative is not None)
 
 
@@ -137,21 +148,22 @@ def report_doubts(
     findings: Findings,
     place: Callable[[CellRange], FindingPlace],
 ) -> None:
-    """Report parts of a sheet that could be cut otherwise; `tables`: all of the sheet; `place`: where each is."""
+    """Report parts of a sheet that could be cut otherwise; `tables`: all of the sheet; `place` locates a range."""
     for doubt in doubts:
         beside = [table.range for table in tables if table.range not in doubt.chosen]
         findings.chose(
             "tables", word_of(doubt.chosen), sure=False,
             evidence={"found": len(doubt.chosen), "other": len(doubt.other)},
-            message=f"{doubt.area.a1} may be {doubt.question}: {named(doubt.chosen)} was read, "
-            f"but it could be {named(doubt.other)} (probability {doubt.probability:.2f})",
-            settle=f"{_line(doubt.sheet, beside, doubt.chosen)} as read, or {_line(doubt.sheet, beside, doubt.other)}",
+            message=f"{doubt.area.a1} may be {doubt.question}: {name_ranges(doubt.chosen)} was read, "
+            f"but it could be {name_ranges(doubt.other)} (probability {doubt.probability:.2f})",
+            settle=f"{_manifest_line(doubt.sheet, beside, doubt.chosen)} as read, "
+            f"or {_manifest_line(doubt.sheet, beside, doubt.other)}",
             place=place(doubt.chosen[0]), row=doubt.area.top, column=doubt.area.left,
         )  # fmt: skip
 
 
-def _line(sheet: str, beside: Sequence[CellRange], ranges: Sequence[CellRange]) -> str:
-    """The line of a manifest that names these tables, and those beside them."""
+def _manifest_line(sheet: str, beside: Sequence[CellRange], ranges: Sequence[CellRange]) -> str:
+    """Write the line of a manifest that names these tables, and those beside them."""
     if len(ranges) > _LISTED and not beside:
         cut = f'"split": "{word_of(ranges)}"'
     else:
@@ -162,12 +174,12 @@ def _line(sheet: str, beside: Sequence[CellRange], ranges: Sequence[CellRange]) 
 
 
 def report_unmet(ranges: Sequence[str], tables: Sequence[Table], findings: Findings, place: FindingPlace) -> None:
-    """Report ranges that the manifest names as tables, and that hold none."""
+    """Report ranges that the manifest names as tables, but that hold no table."""
     for area in unmet(ranges, tables):
         message = f"reading.tables names {area} of this sheet as a table, and nothing that is one is there"
         findings.add("no_table", "warning", message, place=place, rule="structure")
 
 
-def _number(count: int) -> str:
-    """A count in words, if it is small."""
+def _count_in_words(count: int) -> str:
+    """Write a count in words, if it is small."""
     return _NUMBERS[count] if count < len(_NUMBERS) else str(count)

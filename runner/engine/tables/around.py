@@ -44,6 +44,7 @@ class _Box(NamedTuple):
     right: int
 
     def holds(self, row: int, column: int) -> bool:
+        """Whether a cell is inside the box."""
         return self.top <= row <= self.bottom and self.left <= column <= self.right
 
 
@@ -51,18 +52,19 @@ class AroundTables:
     """The cells of a sheet around its tables in use, read once, to find captions and values of labels."""
 
     def __init__(self, tables: Sequence[SourceTable]) -> None:
-        self._boxes = {table.id: _box(table) for table in tables}
+        """Read the cells near the tables of one sheet, but for those inside a table."""
+        self._boxes = {table.id: _outline(table) for table in tables}
         self._notes = {row for table in tables for row in table.table.notes}
         self._cells: Cells = {}
         boxes = sorted(self._boxes.values())
         near = [(1, _FIRST)]
-        near += [(first, last) for box in boxes for first, last in ((box.top - _ABOVE, box.top - 1), _below(box))]
-        for block in _blocks(tables[0], near):
+        near += [(first, last) for box in boxes for first, last in ((box.top - _ABOVE, box.top - 1), _rows_below(box))]
+        for block in _blocks_near(tables[0], near):
             for first, last in _join_ranges(near):
-                self._add(block.within(first, last), boxes)
+                self._add_rows(block.within(first, last), boxes)
 
-    def _add(self, rows: Block, boxes: Sequence[_Box]) -> None:
-        """Add the cells of some rows that are outside all tables."""
+    def _add_rows(self, rows: Block, boxes: Sequence[_Box]) -> None:
+        """Add the cells of a block of rows that are outside all tables to `_cells`."""
         if not rows.numbers:
             return
         boxes_here = [box for box in boxes if box.top <= rows.numbers[-1] and rows.numbers[0] <= box.bottom]
@@ -71,15 +73,15 @@ class AroundTables:
             cells = {
                 column: values[at]
                 for column, values in enumerate(rows.columns, 1)
-                if _holds(values[at]) and not any(box.left <= column <= box.right for box in inside)
+                if _has_value(values[at]) and not any(box.left <= column <= box.right for box in inside)
             }
             if cells:
                 self._cells[number] = cells
 
     def caption(self, table: SourceTable, known: Mapping[str, WantedLabel]) -> SuppliedCell | None:
-        """The single text nearest above a table, in its columns; None if there is none near it.
+        """Find the caption of a table: the single text nearest above it, in its columns; None if there is none near it.
 
-        `known`: labels, which are no captions.
+        `known`: the labels that the manifest names, which are not captions.
         """
         box = self._boxes[table.id]
         labels = [normalized(wanted.label) for wanted in known.values()]
@@ -88,21 +90,24 @@ class AroundTables:
             cells = {at: value for at, value in self._cells.get(row, {}).items() if box.left <= at <= box.right}
             texts = {value.strip() if isinstance(value, str) else None for value in cells.values()}
             text = texts.pop() if len(texts) == 1 else None
-            if text is None or row in self._notes or any(_names(text, name) for name in labels):
+            if text is None or row in self._notes or any(_is_named(text, name) for name in labels):
                 continue
             return SuppliedCell(row, min(cells), text)
         return None
 
     def value_of(self, table: SourceTable, wanted: WantedLabel, all_wanted: Mapping[str, WantedLabel]) -> FoundLabel:
-        """The value of the label nearest to a table; `all_wanted`: all labels that the manifest names."""
+        """Find the value of the label that is nearest to a table; `all_wanted`: all labels that the manifest names.
+
+        Its `cell` is None if there is no such label, or no value beside it.
+        """
         box, name = self._boxes[table.id], normalized(wanted.label)
         labels = {normalized(label.label) for label in all_wanted.values()}
-        for rows in self._zones(box):
+        for rows in self._rows_by_nearness(box):
             labels_here = [
-                _beside(self._cells, (row, column), wanted.side, labels)
+                _find_value(self._cells, (row, column), wanted.side, labels)
                 for row in rows
                 for column, value in self._cells[row].items()
-                if isinstance(value, str) and _names(value, name)
+                if isinstance(value, str) and _is_named(value, name)
             ]
             if not labels_here:
                 continue
@@ -116,8 +121,9 @@ class AroundTables:
             return best._replace(differing=others[0].label) if others else best
         return FoundLabel(None)
 
-    def _zones(self, box: _Box) -> Iterator[list[int]]:
-        """The rows around a table, nearest first: up to the next table above, those further up, then below it."""
+    def _rows_by_nearness(self, box: _Box) -> Iterator[list[int]]:
+        """Yield the filled rows around a table, nearest first: up to the next table above, those further up, beside it,
+        below it."""
         ceiling = self._ceiling(box)
         above = sorted((row for row in self._cells if row < box.top), reverse=True)
         yield [row for row in above if row > ceiling]
@@ -129,14 +135,14 @@ class AroundTables:
         yield [row for row in sorted(self._cells) if box.bottom < row < floor]
 
     def _ceiling(self, box: _Box) -> int:
-        """The last row of the next table above, in the columns of this one; 0 if there is none."""
+        """Return the last row of the next table above, in the columns of this one; 0 if there is none."""
         above = [other for other in self._boxes.values() if other.bottom < box.top]
         over = [other.bottom for other in above if other.left <= box.right and box.left <= other.right]
         return max(over, default=0)
 
 
-def _box(table: SourceTable) -> _Box:
-    """The rectangle of a table with its header rows, as far as they are side by side."""
+def _outline(table: SourceTable) -> _Box:
+    """Return the box that a table and its header cover; header rows above a blank row are left out."""
     cells, head = table.table.range, list(table.table.header_rows)
     top = head.pop() if head else cells.top
     while head and head[-1] == top - 1:
@@ -144,15 +150,15 @@ def _box(table: SourceTable) -> _Box:
     return _Box(top, cells.left, max(cells.bottom, table.bottom), cells.right)
 
 
-def _below(box: _Box) -> tuple[int, int]:
-    """The rows below a table in which its labels may be."""
+def _rows_below(box: _Box) -> tuple[int, int]:
+    """Return the first and last row below a table in which its labels may be."""
     return box.bottom + 1, box.bottom + _BELOW
 
 
-def _join_ranges(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same rows as spans that neither overlap nor touch, in ascending order."""
+def _join_ranges(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join ranges of rows (first, last) that overlap or touch, and sort them."""
     joined: list[tuple[int, int]] = []
-    for first, last in sorted(spans):
+    for first, last in sorted(ranges):
         if joined and first <= joined[-1][1] + 1:
             joined[-1] = (joined[-1][0], max(joined[-1][1], last))
         else:
@@ -160,51 +166,54 @@ def _join_ranges(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
-def _blocks(table: SourceTable, near: Sequence[tuple[int, int]]) -> Iterator[Block]:
-    """The blocks of a sheet's rows that may have rows near a table."""
+def _blocks_near(table: SourceTable, near: Sequence[tuple[int, int]]) -> Iterator[Block]:
+    """Yield the blocks of a sheet that may have rows in one of the ranges `near` its tables."""
     sheet = table.sheet
     if isinstance(sheet, SpooledSheet):
         return sheet.some_blocks(lambda e: any(e.first <= last and first <= e.last for first, last in near))
     return blocks_of(sheet)
 
 
-def _holds(value: Any) -> bool:
+def _has_value(value: Any) -> bool:
+    """Whether a cell has more than spaces in it."""
     return value is not None and not (value.__class__ is str and not value.strip())
 
 
-def _names(text: str, name: str) -> bool:
-    """Whether a cell is this label, with or without its value."""
-    return len(text) <= _LONGEST and (normalized(text) == name or normalized(_split(text)[0]) == name)
+def _is_named(text: str, name: str) -> bool:
+    """Whether a cell's text is this label, with or without its value: `Account`, `Account: 4711`."""
+    return len(text) <= _LONGEST and (normalized(text) == name or normalized(_split_at_colon(text)[0]) == name)
 
 
-def _split(text: str) -> tuple[str, str]:
-    """A label and what is behind its colon."""
+def _split_at_colon(text: str) -> tuple[str, str]:
+    """Split `Account: 4711` into the label and the value behind the colon; the value is empty without one."""
     at = min((at for colon in _COLONS if (at := text.find(colon)) >= 0), default=len(text))
     return text[:at], text[at + 1 :].strip()
 
 
-def _beside(cells: Cells, label: tuple[int, int], side: str | None, labels: set[str]) -> FoundLabel:
-    """The value of a label: behind its colon, else right of it or below it.
+def _find_value(cells: Cells, label: tuple[int, int], side: str | None, labels: set[str]) -> FoundLabel:
+    """Find the value of a label: behind its colon, else right of it or below it.
 
-    `side`: where the manifest says it is. `labels`: all that the manifest names, which are no values.
+    `side`: where the manifest says it is. `labels`: all that the manifest names, which are not values.
     """
     row, column = label
     text = str(cells[row][column])
-    behind = _split(text)[1]
+    behind = _split_at_colon(text)[1]
     if behind and normalized(text) not in labels and side is None:
         return FoundLabel(SuppliedCell(row, column, behind), label)
-    right, below = _value_to_the_right(cells, row, column), _under(cells, row, column)
+    right, below = _value_to_the_right(cells, row, column), _value_below(cells, row, column)
     right = None if side == "below" or (side is None and _is_label(right, labels)) else right
     below = None if side == "right" or (side is None and _is_label(below, labels)) else below
     if right is None or below is None:
         return FoundLabel(right or below, label)
-    chosen, is_sure = _side(cells, label, right, below)
+    chosen, is_sure = _choose_neighbour(cells, label, right, below)
     other = below if chosen is right else right
     return FoundLabel(chosen, label, None if is_sure else (other.row, other.column))
 
 
-def _side(cells: Cells, label: tuple[int, int], right: SuppliedCell, below: SuppliedCell) -> tuple[SuppliedCell, bool]:
-    """Which of two neighbours is the value, and whether that is sure."""
+def _choose_neighbour(
+    cells: Cells, label: tuple[int, int], right: SuppliedCell, below: SuppliedCell
+) -> tuple[SuppliedCell, bool]:
+    """Choose the value from the cells right of and below a label, and say whether the choice is sure."""
     row, column = label
     if str(cells[row][column]).rstrip().endswith(_COLONS):
         return right, True
@@ -221,18 +230,20 @@ def _side(cells: Cells, label: tuple[int, int], right: SuppliedCell, below: Supp
 
 
 def _is_pair(line: Mapping[int, Any], column: int) -> bool:
+    """Whether a row has a label in this column, a value right of it, and nothing else."""
     return isinstance(line.get(column), str) and len(line) == 2 and column + 1 in line
 
 
 def _value_to_the_right(cells: Cells, row: int, column: int) -> SuppliedCell | None:
-    """The first value to the right of a cell, close enough to belong to it; None if there is none."""
+    """Return the first filled cell to the right of a label, close enough to belong to it; None if there is none."""
     for at in range(column + 1, column + 2 + _GAP):
         if at in cells[row]:
             return SuppliedCell(row, at, cells[row][at])
     return None
 
 
-def _under(cells: Cells, row: int, column: int) -> SuppliedCell | None:
+def _value_below(cells: Cells, row: int, column: int) -> SuppliedCell | None:
+    """Return the cell right below a label; None if it is blank."""
     value = cells.get(row + 1, {}).get(column)
     return None if value is None else SuppliedCell(row + 1, column, value)
 
@@ -242,4 +253,4 @@ def _is_label(cell: SuppliedCell | None, labels: set[str]) -> bool:
     if cell is None or not isinstance(cell.value, str):
         return False
     text = cell.value.rstrip()
-    return text.endswith(_COLONS) or normalized(text) in labels or normalized(_split(text)[0]) in labels
+    return text.endswith(_COLONS) or normalized(text) in labels or normalized(_split_at_colon(text)[0]) in labels

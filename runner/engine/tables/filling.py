@@ -11,6 +11,8 @@ JOIN: Final = " / "
 
 
 class Caption(NamedTuple):
+    """A row inside a table whose only text names the rows below it."""
+
     row: int
     column: int  # among the table's own columns; a caption further left is of a higher level
     text: str
@@ -25,36 +27,37 @@ class CaptionColumn:
     """
 
     def __init__(self, above: str | None = None) -> None:
-        """`above`: the caption of the rows before the first one."""
+        """Start above the first row; `above` is the caption that the table itself has, None without one."""
         self._levels: list[Caption] = []
         self._fresh: list[Caption] = []  # captions with no data below them yet
         self._value = above
 
     def fill(self, numbers: Sequence[int], captions: Sequence[Caption]) -> list[str | None]:
-        """The caption in force at each row, None before the first one; `captions` lie between the rows.
+        """Return the caption that applies to each row, None before the first one; `captions` lie between the rows.
 
         Remembers the captions for the rows of the next call.
         """
         in_force: list[str | None] = []
         for caption in captions:
             while len(in_force) < len(numbers) and numbers[len(in_force)] < caption.row:
-                in_force.append(self._current())
+                in_force.append(self._apply_fresh_captions())
             self._fresh.append(caption)
         if len(in_force) < len(numbers):
-            in_force += [self._current()] * (len(numbers) - len(in_force))
+            in_force += [self._apply_fresh_captions()] * (len(numbers) - len(in_force))
         return in_force
 
-    def _current(self) -> str | None:
-        """The caption of the rows from here on, once those that came since the last row are in force; None: none is."""
+    def _apply_fresh_captions(self) -> str | None:
+        """Put the captions since the last row in force, and return the text that applies from here on; None without
+        captions."""
         if self._fresh:
-            self._levels = _with_fresh_captions(self._levels, self._fresh)
+            self._levels = _replace_levels(self._levels, self._fresh)
             self._fresh = []
             self._value = JOIN.join(c.text.strip() for c in self._levels)
         return self._value
 
 
-def _with_fresh_captions(levels: list[Caption], fresh: list[Caption]) -> list[Caption]:
-    """The levels of captions once fresh ones are in force."""
+def _replace_levels(levels: list[Caption], fresh: list[Caption]) -> list[Caption]:
+    """Return the nested captions after fresh ones came: each replaces the one of its level, and all below that."""
     if len({level.column for level in (*levels, *fresh)}) > 1:
         for caption in fresh:
             levels = [*(level for level in levels if level.column < caption.column), caption]
@@ -73,12 +76,14 @@ class ColumnMerges:
     """The merged cells of one column of a table, tracked across its chunks."""
 
     def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
+        """Prepare for merged cells that cover these rows (first, last) of the column."""
         self._spans = sorted(spans)
         self._ends = [last for _, last in self._spans]
         self._held: tuple[int, Any] = (0, None)  # the first row and the value of the latest merged cell
 
     def covered(self, numbers: Sequence[int], values: Sequence[Any]) -> dict[int, Any]:
-        """Index of each blank cell of this chunk under a merged cell -> that cell's value."""
+        """Map the index of each blank cell under a merged cell to that cell's value; remembers a cell that goes on into
+        the next chunk."""
         values_above: dict[int, Any] = {}
         for first, last in self._spans[bisect_left(self._ends, numbers[0]) :]:
             if first > numbers[-1]:
@@ -95,18 +100,18 @@ class ColumnMerges:
 
 
 def of_column(areas: Iterable[Area], column: int) -> ColumnMerges | None:
-    """The merged cells of several rows that cover a column; None if there are none."""
+    """Return the merged cells of several rows that cover a column of the sheet; None if there are none."""
     spans = [(top, bottom) for top, left, bottom, right in areas if left <= column <= right]
     return ColumnMerges(spans) if spans else None
 
 
 def within(areas: Iterable[Area], top: int, bottom: int) -> list[Area]:
-    """The areas that cover several data rows; one that begins in the header belongs to the header."""
+    """Return the merged areas that cover several data rows; one that begins in the header belongs to the header."""
     return [area for area in areas if area[2] > area[0] and top <= area[0] < bottom]
 
 
-def filled(values: Sequence[Any], covered: dict[int, Any]) -> list[Any]:
-    """The values of a chunk with those of merged cells in the blanks that they cover."""
+def fill_merged(values: Sequence[Any], covered: dict[int, Any]) -> list[Any]:
+    """Copy the values of a chunk, with those of merged cells in the blanks that they cover."""
     repeated = list(values)
     for index, value in covered.items():
         repeated[index] = value
@@ -120,8 +125,8 @@ class FilledDown(NamedTuple):
     cells: int
 
 
-def filled_down(column: list[Any], above: Any, rows: Sequence[int]) -> tuple[list[Any], FilledDown | None]:
-    """The column with the value above for each blank cell, and how many took one; None if none did.
+def fill_down(column: list[Any], above: Any, rows: Sequence[int]) -> tuple[list[Any], FilledDown | None]:
+    """Fill each blank cell with the value above; return the new column, and how many cells took one (None if none did).
 
     `above`: the value above the first cell.
     """
@@ -146,8 +151,8 @@ DITTO: Final = frozenset({
 QUOTES: Final = frozenset({'"', "''", "\u201d", "\u201e", '" "'})  # those that are values, too
 
 
-def without_dittos(column: list[Any], above: Any) -> list[Any]:
-    """The column with the value above for each ditto mark; `above`: the value before the first one."""
+def replace_dittos(column: list[Any], above: Any) -> list[Any]:
+    """Copy a column with the value above in place of each ditto mark; `above`: the value before the first cell."""
     values: list[Any] = []
     for value in column:
         above = above if value in DITTO and above is not None else value

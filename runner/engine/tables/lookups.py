@@ -21,14 +21,14 @@ class Lookups:
     """Auxiliary inputs by name, each read on first use and then remembered."""
 
     def __init__(self, files: list[InputFile], findings: Findings | None = None) -> None:
-        """`findings`: where it is reported how a file was read."""
+        """Know the auxiliary inputs; none is read yet. `findings` receives how each file was read."""
         self._findings = findings
         self._files = {f.name: f for f in files}
         self._tables: dict[str, Lookup] = {}
 
     def __getitem__(self, name: str) -> Lookup:
         if name not in self._tables:
-            self._tables[name] = _read(self._files[name], self._findings)
+            self._tables[name] = _read_first_table(self._files[name], self._findings)
         return self._tables[name]
 
     def __contains__(self, name: str) -> bool:
@@ -38,35 +38,37 @@ class Lookups:
         return iter(self._files)
 
     def column(self, field: Field) -> list[Any] | None:
-        """The values that a field looks up; None if the auxiliary input is optional and absent."""
+        """Return the values that a field may have by its lookup table; None if that auxiliary input is optional and
+        absent."""
         if field.lookup is None or field.lookup[0] not in self._files:
             return None
         name, wanted = field.lookup
         return [v for v in self.values(name, wanted, field) if v is not None]
 
-    def values(self, name: str, wanted: str, field: Field) -> list[Any]:
-        """A column of a lookup table, blanks included; raises EngineStop, which names the field, if it has no such
-        one."""
-        table = self[name]
+    def values(self, table_name: str, column_name: str, field: Field) -> list[Any]:
+        """Return a column of a lookup table, blanks included; raises EngineStop, which names `field`, if there is no
+        such column."""
+        table = self[table_name]
         for header, values in table.items():
-            if normalized(header) == normalized(wanted):
+            if normalized(header) == normalized(column_name):
                 return values
         raise EngineStop(
             EndCode.CONFIG_REFUSED,
-            f"field {field.name} looks up column {wanted}, which {name} does not have",
-            input=name,
+            f"field {field.name} looks up column {column_name}, which {table_name} does not have",
+            input=table_name,
             field=field.name,
             remedy=f"its columns are: {', '.join(table) or 'none'}",
         )
 
     def allowed(self, field: Field) -> frozenset[Any] | None:
-        """The allowed values of a field, folded for comparison; None if it takes any value."""
+        """Return the allowed values of a field, folded for comparison; None if any value is allowed."""
         values = field.allowed if field.lookup is None else self.column(field)
         return None if values is None else frozenset(map(fold, values))
 
 
-def _read(file: InputFile, findings: Findings | None) -> Lookup:
-    """The first table of an auxiliary input, by column; raises EngineStop if there is none."""
+def _read_first_table(file: InputFile, findings: Findings | None) -> Lookup:
+    """Read the first table of an auxiliary input, by column; raises EngineStop if there is none. Reports how it was
+    read."""
     try:
         with open_book(file.path, name=file.hint) as book:
             if findings is not None:

@@ -14,7 +14,7 @@ from runner.engine.structure import Column, Table
 from runner.engine.tables import filling
 from runner.engine.tables.filling import Caption, CaptionColumn, FilledDown
 from runner.engine.tables.supplied import NAME, PROVENANCE, VALUE
-from runner.engine.tables.unpivoting import SpreadColumn, made_rows, spread_columns
+from runner.engine.tables.unpivoting import SpreadColumn, choose_spread_columns, make_rows
 
 SAMPLED: Final = 200
 _SPACES: Final = frozenset(c * n for c in " \t\xa0\u3000" for n in range(9))  # the usual cells of only spaces
@@ -70,6 +70,8 @@ class SourceTable:
         epoch_1904: bool = False,
         merged: Sequence[Area] = (),
     ) -> None:
+        """Place a table that pass 1 found in its sheet; `merged` are the sheet's merged areas, `leaving` what the
+        manifest leaves out."""
         leaving = leaving or Leaving()
         self.place = place
         self.epoch_1904 = epoch_1904  # the epoch of this book's day numbers
@@ -78,12 +80,12 @@ class SourceTable:
         self.columns = [c for c in table.columns if c.index not in leaving.hidden_columns]
         self.hidden_columns = [c for c in table.columns if c.index in leaving.hidden_columns]
         self.added = leaving.added
-        self.left_out = _left_out(table, leaving)  # rows that are not data, by kind
+        self.left_out = _rows_left_out(table, leaving)  # rows that are not data, by kind
         self._hidden = leaving.hidden_rows
         self._groups = self.left_out["group"] if GROUP in self.added else frozenset()  # rows whose captions count
         self.without = leaving.hidden_rows.union(*self.left_out.values())  # all rows that are left out
         written_anyway = (table.groups | table.totals) - self.without
-        self.top, self.bottom = _span(table, written_anyway)
+        self.top, self.bottom = _data_span(table, written_anyway)
         self._first = min(self.top, *self._groups) if self._groups else self.top  # a caption may be above the data
         self.data_rows = RowSet()  # data rows, in the output unless the table is skipped
         self.rejected = RowSet()  # data rows with errors
@@ -114,22 +116,23 @@ class SourceTable:
 
     def unpivot(self, options: UnpivotOptions) -> None:
         """Set that the columns which the options name become rows; they are no longer among `columns`."""
-        self.spread = spread_columns(self.columns, options)
+        self.spread = choose_spread_columns(self.columns, options)
         self.blanks = "drop" if options.drops_blanks else "keep"
         indexes = {spread_column.index for spread_column in self.spread}
         self.columns = [c for c in self.columns if c.index not in indexes]
 
     def place_of(self, added: str) -> int:
-        """The position in the chunks of an added column."""
+        """Return the position of an added column among the columns of a chunk."""
         return len(self.columns) + self.added.index(added)
 
     @property
     def place_of_values(self) -> int | None:
-        """The position in the chunks of the values of columns that became rows; None if none did."""
+        """Return the position in a chunk of the values of columns that became rows; None if none did."""
         return self.place_of(VALUE) if self.spread else None
 
     def holds(self, column: int) -> bool:
-        """Whether a column of the sheet (1-based) has a value in the data rows."""
+        """Whether a column of the sheet (1-based) has a value in the data rows; also True for a sheet too long to scan
+        again."""
         sheet = self.sheet
         if not isinstance(sheet, SpooledSheet):
             return True  # too long to scan again
@@ -140,10 +143,10 @@ class SourceTable:
         )
 
     def samples(self, count: int = SAMPLED) -> list[list[Any]]:
-        """The first values of each column, without blanks.
+        """Return the first values of each column, without blanks.
 
-        A column that begins with blanks is searched further down; one without a header to its end, because it is kept
-        only if it has values.
+        A column that begins with blanks is searched further down; one without a header to its end, because it becomes
+        part of the output only if it has values.
         """
         samples: list[list[Any]] = [[] for _ in (*self.columns, *self.added)]
         seen = 0
@@ -159,7 +162,7 @@ class SourceTable:
         return samples
 
     def texts_beside(self) -> list[tuple[int, int, str]]:
-        """The texts of rows with few cells right above and below the table: row, column, text."""
+        """Return the texts of rows with few cells right above and below the table: row, column, text."""
         top = min(self.table.header_rows, default=self.top)
         near = ((top - _ABOVE, top - 1), (self.bottom + 1, self.bottom + _BELOW))
         sheet = self.sheet
@@ -170,11 +173,11 @@ class SourceTable:
         )
         texts: list[tuple[int, int, str]] = []
         for block in blocks:
-            for cut in (block.within(first, last) for first, last in near):
-                for index, row in enumerate(cut.numbers):
+            for rows_near in (block.within(first, last) for first, last in near):
+                for index, row in enumerate(rows_near.numbers):
                     cells = [
                         (number, column[index])
-                        for number, column in enumerate(cut.columns, 1)
+                        for number, column in enumerate(rows_near.columns, 1)
                         if column[index] is not None
                     ]
                     if len(cells) <= _FEW_CELLS:
@@ -182,7 +185,7 @@ class SourceTable:
         return texts
 
     def cells(self, column: int, rows: frozenset[int]) -> dict[int, Any]:
-        """The values of some rows in a column of the sheet (1-based)."""
+        """Map each of these rows to its value in a column of the sheet (1-based)."""
         sheet = self.sheet
         wanted = RowSet.of(rows)
         blocks = (
@@ -198,8 +201,9 @@ class SourceTable:
             if row in rows
         }
 
-    def cut(self, block: Block) -> Rows | None:
-        """This table's data rows in a block of the sheet's rows, with captions and hidden rows; None if it has none."""
+    def rows_in(self, block: Block) -> Rows | None:
+        """Cut this table's data rows out of a block of the sheet, with captions and hidden rows; None if it has no row
+        there."""
         first, last = bisect_left(block.numbers, self._first), bisect_right(block.numbers, self.bottom)
         if first >= last:
             return None
@@ -215,7 +219,7 @@ class SourceTable:
         filled_rows = [at for at in range(len(numbers)) if not (blank and blank[at])]
         data_rows = [at for at in filled_rows if numbers[at] not in self.without]
         hidden = [numbers[at] for at in filled_rows if self._is_hidden(numbers[at])] if self._hidden else []
-        captions = [_caption(numbers[at], at, columns) for at in filled_rows if numbers[at] in self._groups]
+        captions = [_caption_in_row(numbers[at], at, columns) for at in filled_rows if numbers[at] in self._groups]
         if not data_rows and not hidden and not captions:
             return None
         numbers, columns = [numbers[at] for at in data_rows], [[column[at] for at in data_rows] for column in columns]
@@ -226,20 +230,21 @@ class SourceTable:
         return row in self._hidden and not any(row in rows for rows in self.left_out.values())
 
     def fill(self, rows: Rows, above: dict[tuple[str, int], Any]) -> dict[int, FilledDown]:
-        """Fill the blank cells of these rows with the values above, in place; returns how many, by column.
+        """Fill the blank cells of the `fill_down` columns with the values above: changes `rows.columns` in place.
 
-        `above`: the last values of the rows before, by table and column, which is updated.
+        Returns how many cells were filled, by column. `above` has the last value of each table and column, and is
+        updated.
         """
         filled: dict[int, FilledDown] = {}
         for at in self.fill_down:
-            column, filled_cells = filling.filled_down(rows.columns[at], above.get((self.id, at)), rows.numbers)
+            column, filled_cells = filling.fill_down(rows.columns[at], above.get((self.id, at)), rows.numbers)
             rows.columns[at], above[self.id, at] = column, column[-1]
             if filled_cells is not None:
                 filled[at] = filled_cells
         return filled
 
-    def finished(self, rows: Rows, captions: CaptionColumn) -> Iterator[Rows]:
-        """These rows with the added columns; of a table whose columns become rows, those rows in chunks."""
+    def add_columns(self, rows: Rows, captions: CaptionColumn) -> Iterator[Rows]:
+        """Yield these rows with the added columns; if columns become rows, yield those rows in chunks instead."""
         if not self.spread:
             yield rows._replace(
                 columns=rows.columns + [self._added_column(what, rows, captions) for what in self.added]
@@ -248,7 +253,7 @@ class SourceTable:
         own_columns, spread = rows.columns[: len(self.columns)], rows.columns[len(self.columns) :]
         added = {what: self._added_column(what, rows, captions) for what in self.added if what not in (NAME, VALUE)}
         hidden, filled = rows.hidden, rows.filled
-        for made in made_rows(self.spread, spread, drop=self.blanks == "drop"):
+        for made in make_rows(self.spread, spread, drop=self.blanks == "drop"):
             repeated = {what: [column[at] for at in made.at] for what, column in added.items()}
             repeated |= {NAME: made.names, VALUE: made.values}
             columns = [[column[at] for at in made.at] for column in own_columns] + [
@@ -259,16 +264,17 @@ class SourceTable:
             yield Rows(numbers, columns, hidden, (), made.value_columns, filled, unmade)
             hidden, filled = (), {}
 
-    def _added_column(self, what: str, rows: Rows, captions: CaptionColumn) -> list[Any]:
-        """The values of an added column, one for each row; `what`: what it says."""
-        if what == GROUP:
+    def _added_column(self, content: str, rows: Rows, captions: CaptionColumn) -> list[Any]:
+        """Make the values of an added column, one for each row; `content` names its content: a caption, the row number,
+        …"""
+        if content == GROUP:
             return [*captions.fill(rows.numbers, rows.captions)]
-        if what == PROVENANCE[2]:
+        if content == PROVENANCE[2]:
             return [*rows.numbers]
-        if what in self.labelled:
-            value = self.labelled[what].value
+        if content in self.labelled:
+            value = self.labelled[content].value
         else:
-            value = {PROVENANCE[0]: self.place.input, PROVENANCE[1]: self.place.sheet}.get(what)
+            value = {PROVENANCE[0]: self.place.input, PROVENANCE[1]: self.place.sheet}.get(content)
         return [value] * len(rows.numbers)
 
 
@@ -282,8 +288,8 @@ def _is_blank(values: Iterable[Any]) -> bool:
     return all(value is None or (value.__class__ is str and not value.strip()) for value in values)
 
 
-def _left_out(table: Table, leaving: Leaving) -> dict[str, frozenset[int]]:
-    """Rows inside the table that are not data, by kind, as the manifest asks; each row has one kind."""
+def _rows_left_out(table: Table, leaving: Leaving) -> dict[str, frozenset[int]]:
+    """Return the rows inside the table that are not data, by kind, as the manifest asks; each row has one kind."""
     return {
         "header": frozenset(table.header_rows),
         "repeated_header": table.repeated,
@@ -293,15 +299,16 @@ def _left_out(table: Table, leaving: Leaving) -> dict[str, frozenset[int]]:
     }
 
 
-def _span(table: Table, written_anyway: frozenset[int]) -> tuple[int, int]:
-    """First and last row of the data; captions and totals that are kept may be above or below the rest."""
+def _data_span(table: Table, written_anyway: frozenset[int]) -> tuple[int, int]:
+    """Return the first and last row of the data; captions and totals that are written, too, may be above or below the
+    rest."""
     data = table.data_range
     ends = [*written_anyway, data.top, data.bottom] if data else [*written_anyway]
     return (min(ends), max(ends)) if ends else (0, -1)
 
 
-def _caption(row: int, index: int, columns: Sequence[Sequence[Any]]) -> Caption:
-    """The caption in a row: the first cell that has a value."""
+def _caption_in_row(row: int, index: int, columns: Sequence[Sequence[Any]]) -> Caption:
+    """Make the caption of a row: its first cell that has a value."""
     column, value = next(
         (position, values[index]) for position, values in enumerate(columns) if values[index] is not None
     )
@@ -309,7 +316,7 @@ def _caption(row: int, index: int, columns: Sequence[Sequence[Any]]) -> Caption:
 
 
 def unpivot(tables: Iterable[SourceTable], options: UnpivotOptions) -> None:
-    """Make rows of the columns of these tables that the options name."""
+    """Turn the columns of these tables that the options name into rows."""
     for table in tables:
         table.unpivot(options)
 
@@ -317,7 +324,7 @@ def unpivot(tables: Iterable[SourceTable], options: UnpivotOptions) -> None:
 def chunks(tables: Sequence[SourceTable]) -> Iterator[tuple[SourceTable, Rows]]:
     """Stream the data rows of tables of one sheet that are below each other, in one reading of it.
 
-    Ditto marks and blank cells that take the value above are filled, and added columns are there.
+    Ditto marks and `fill_down` columns are filled with the value above, and added columns are there.
     """
     todo = sorted((t for t in tables if t.has_data), key=lambda t: t.top)
     if not todo:
@@ -328,20 +335,21 @@ def chunks(tables: Sequence[SourceTable]) -> Iterator[tuple[SourceTable, Rows]]:
         if block.numbers[0] > todo[-1].bottom:
             return
         for table in todo:
-            if (rows := table.cut(block)) is not None:
+            if (rows := table.rows_in(block)) is not None:
                 for at in table.dittos if rows.numbers else ():
-                    rows.columns[at] = filling.without_dittos(rows.columns[at], above.get((table.id, at)))
+                    rows.columns[at] = filling.replace_dittos(rows.columns[at], above.get((table.id, at)))
                     above[table.id, at] = rows.columns[at][-1]
                 if table.fill_down and rows.numbers:
                     rows = rows._replace(filled=table.fill(rows, above))
                 if table.added:
-                    yield from ((table, made) for made in table.finished(rows, captions[table.id]))
+                    yield from ((table, made) for made in table.add_columns(rows, captions[table.id]))
                 else:
                     yield table, rows
 
 
-def strands(tables: Sequence[SourceTable]) -> list[list[SourceTable]]:
-    """Group the tables of a sheet so that tables of one group share no row: each group takes one reading."""
+def group_by_reading(tables: Sequence[SourceTable]) -> list[list[SourceTable]]:
+    """Group the tables of a sheet so that tables of one group share no row: each group takes one reading of the
+    sheet."""
     groups: list[list[SourceTable]] = []
     for table in sorted((t for t in tables if t.has_data), key=lambda t: (t.top, t.table.range.left)):
         for group in groups:

@@ -37,8 +37,9 @@ class Supplied(NamedTuple):
 NONE: Final = Supplied()
 
 
-def supplied(options: JobOptions, fields: Iterable[Field]) -> Supplied:
-    """The added columns that a manifest asks for: those that fields take, then those that are columns of their own."""
+def plan_added_columns(options: JobOptions, fields: Iterable[Field]) -> Supplied:
+    """Collect the added columns that a manifest asks for: those that fields take, then those that are columns of their
+    own."""
     names, takers, labels = set[str](), dict[str, str](), dict[str, WantedLabel]()
     for field in fields:
         names.add(field.name)

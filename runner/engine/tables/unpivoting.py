@@ -31,28 +31,30 @@ class MadeRows(NamedTuple):
     unmade: list[int]  # indexes of rows of which none is made
 
 
-def spread_columns(columns: Sequence[Column], options: UnpivotOptions) -> list[SpreadColumn]:
-    """The columns that the manifest turns into rows, with their names."""
+def choose_spread_columns(columns: Sequence[Column], options: UnpivotOptions) -> list[SpreadColumn]:
+    """Choose the columns that the manifest turns into rows, and name them by their last header if that is distinct."""
     patterns = [_folded(pattern) for pattern in options.columns]
-    matches = [(column, text) for column in columns if (text := _matching(column, patterns)) is not None]
+    matches = [(column, text) for column in columns if (text := _matching_header(column, patterns)) is not None]
     texts = [text for _, text in matches]
     # Leaves that occur twice, Jan of two years, are no names.
     distinct = len(set(texts)) == len(texts)
-    return [SpreadColumn(column.index, text if distinct else _plain(column.name)) for column, text in matches]
+    return [
+        SpreadColumn(column.index, text if distinct else _without_midnight(column.name)) for column, text in matches
+    ]
 
 
-def _matching(column: Column, patterns: Sequence[str]) -> str | None:
-    """The header of a column that matches a pattern: the whole of it, or its last row; None if neither does."""
+def _matching_header(column: Column, patterns: Sequence[str]) -> str | None:
+    """Return the header of a column that matches a pattern: the whole of it, or its last row; None if neither does."""
     if column.generated:
         return None
-    for text in dict.fromkeys(map(_plain, (column.name, *column.parts[-1:]))):
+    for text in dict.fromkeys(map(_without_midnight, (column.name, *column.parts[-1:]))):
         folded = _folded(text)
         if any(folded == pattern or fnmatchcase(folded, pattern) for pattern in patterns):
             return text
     return None
 
 
-def _plain(header: str) -> str:
+def _without_midnight(header: str) -> str:
     """A header without the midnight of a date."""
     return header.removesuffix(_MIDNIGHT)
 
@@ -62,10 +64,10 @@ def _folded(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def made_rows(spread: Sequence[SpreadColumn], columns: Sequence[list[Any]], *, drop: bool) -> Iterator[MadeRows]:
-    """The rows that cells of these columns become, from top to bottom and left to right; `drop`: none of blank cells.
+def make_rows(spread: Sequence[SpreadColumn], columns: Sequence[list[Any]], *, drop: bool) -> Iterator[MadeRows]:
+    """Turn each cell of these columns into a row, from top to bottom and left to right; `drop`: leave out blank cells.
 
-    Made in chunks; all rows made of one row are in one of them.
+    Yields chunks; all rows made of one row are in one of them.
     """
     count, wide = len(columns[0]), len(spread)
     step = max(1, _MADE // wide)
@@ -77,7 +79,7 @@ def made_rows(spread: Sequence[SpreadColumn], columns: Sequence[list[Any]], *, d
         at = list(chain.from_iterable(repeat(row, wide) for row in source_rows))
         names = [spread_column.name for spread_column in spread] * len(source_rows)
         value_columns = [spread_column.index for spread_column in spread] * len(source_rows)
-        is_filled = [_holds(value) for value in values] if drop else []
+        is_filled = [_has_value(value) for value in values] if drop else []
         if all(is_filled):
             yield MadeRows(at, names, values, value_columns, [])
             continue
@@ -88,6 +90,6 @@ def made_rows(spread: Sequence[SpreadColumn], columns: Sequence[list[Any]], *, d
         yield MadeRows(at, names, values, value_columns, [row for row in source_rows if row not in with_rows])
 
 
-def _holds(value: Any) -> bool:
+def _has_value(value: Any) -> bool:
     """Whether a cell has a value that is not only spaces."""
     return value is not None and not (value.__class__ is str and not value.strip())

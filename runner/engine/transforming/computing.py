@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 from runner.engine.common.fields import Field, FieldSource, ValueMap
 from runner.engine.common.findings import FindingPlace, Findings
 from runner.engine.contract import EndCode
-from runner.engine.expressions.evaluation import Columns, computed
+from runner.engine.expressions.evaluation import Columns, evaluate_expression
 from runner.engine.expressions.grammar import ExpressionError
 from runner.engine.expressions.operations import INPUT, Failure
-from runner.engine.expressions.signatures import CircularFields, Expression, compiled, in_order
+from runner.engine.expressions.signatures import CircularFields, Expression, compile_expression, sort_computed
 from runner.engine.protocol import EngineStop
 from runner.engine.reading import CellError, NoCachedValue
 from runner.engine.tables.lookups import Lookups
@@ -30,7 +30,7 @@ class RowRemark(NamedTuple):
     code: str
     what: str
     rule: str
-    points_at: int | None = None  # the column of the sheet to name; None: the one that the output column comes from
+    points_at: int | None = None  # the output column whose cells to name; None: the one that it is about
 
 
 class Failed(NamedTuple):
@@ -51,21 +51,22 @@ class Made(NamedTuple):
     failed: list[Failed]
 
 
-def expression_of(text: str, types: Mapping[str, str], place: str) -> Expression:
-    """A compiled expression of the manifest; raises EngineStop, which names `place`, if it cannot be used.
+def compile_declared(text: str, types: Mapping[str, str], place: str) -> Expression:
+    """Compile an expression of the manifest; raises EngineStop, which names `place`, if it cannot be used.
 
     `types`: of the fields that it may use. It was checked when the manifest was read.
     """
     try:
-        return compiled(text, types)
+        return compile_expression(text, types)
     except ExpressionError as error:
         raise EngineStop(
             EndCode.CONFIG_REFUSED, f"{place} {error.problem} (at character {error.at})", remedy=error.allowed
         ) from None
 
 
-def failures(failed: Mapping[int, Failure]) -> Iterator[tuple[list[int], str, str | None]]:
-    """Groups of rows in which an expression failed: their indexes, why, and the field that is to blame (None: none)."""
+def group_failures(failed: Mapping[int, Failure]) -> Iterator[tuple[list[int], str, str | None]]:
+    """Group the rows in which an expression failed: yields their indexes, why, and the field that is to blame (None:
+    none)."""
     by_reason: dict[tuple[str, str | None], list[int]] = {}
     for index, failure in failed.items():
         by_reason.setdefault((failure.why, failure.field), []).append(index)
@@ -87,18 +88,19 @@ class Computations:
                 continue
             if field.source.kind == "expression":
                 text, place = field.source.options["expression"], f"the expression of field {field.name}"
-                self._expressions[field.name] = expression_of(text, self.types, place)
+                self._expressions[field.name] = compile_declared(text, self.types, place)
                 self._uses[field.name] = self._expressions[field.name].fields
             else:
                 self._joins[field.name] = LookupJoin(field, field.source, lookups, findings)
                 self._uses[field.name] = (self._joins[field.name].key,)
         try:
-            self.order: Sequence[str] = in_order(self._uses)
+            self.order: Sequence[str] = sort_computed(self._uses)
         except CircularFields as error:
             raise EngineStop(EndCode.CONFIG_REFUSED, f"fields are computed from each other: {error}") from None
 
     def in_turns(self, late: Collection[str]) -> tuple[list[str], list[str]]:
-        """The computed fields before and after those whose Python rule needs other fields: `late`."""
+        """Split the computed fields: those before and those after the fields whose Python rule needs other fields
+        (`late`)."""
         before: list[str] = []
         after: list[str] = []
         for name in self.order:
@@ -107,17 +109,17 @@ class Computations:
         return before, after
 
     def uses(self, name: str) -> Sequence[str]:
-        """The fields that a computed field is computed from, from left to right."""
+        """Return the fields that a computed field is computed from, from left to right."""
         return self._uses[name]
 
     def compute(self, name: str, columns: Columns, out: Mapping[str, list[Any]]) -> Made:
-        """The values of a computed field for the rows of a chunk; `out`: the values of all fields so far."""
+        """Compute a field for the rows of a chunk; `out`: the values of all fields so far. Nothing is changed."""
         if name in self._joins:
-            return self._joins[name].made(out[self._joins[name].key])
+            return self._joins[name].values_of_keys(out[self._joins[name].key])
         expression = self._expressions[name]
-        done = computed(expression, columns)
+        done = evaluate_expression(expression, columns)
         failed: list[Failed] = []
-        for rows, why, blame in failures(done.failed):
+        for rows, why, blame in group_failures(done.failed):
             if why != INPUT.why:
                 failed.append(Failed(rows, "expression_error", f"the expression {why}", "from", blame))
                 continue
@@ -165,8 +167,10 @@ class LookupJoin:
         self._read_lookup(lookups.values(self._name, self._match, field), typed, set(wrong))
 
     def _read_lookup(self, keys: Sequence[Any], values: Sequence[Any], wrong: set[int]) -> None:
-        """Remember the value of each key, and the keys that have several different values; `wrong`: indexes of values
-        that are not of the field's type."""
+        """Remember the value of each key, and the keys that have several different values.
+
+        `wrong`: indexes of values that are not of the field's type.
+        """
         for n, (key, value) in enumerate(zip(keys, values, strict=True)):
             if key is None:
                 continue
@@ -175,9 +179,8 @@ class LookupJoin:
             if known[0] != value:
                 self._twins.add(folded)
 
-    def made(self, keys: Sequence[Any]) -> Made:
-        """The looked-up values of some rows, by their keys; blank where there is no key, no row, or rows that
-        differ."""
+    def values_of_keys(self, keys: Sequence[Any]) -> Made:
+        """Look up the values of some rows by their keys; blank where there is no key, no row, or rows that differ."""
         if self._absent:
             return Made([None] * len(keys), [], [])
         values: list[Any] = [None] * len(keys)
@@ -213,8 +216,9 @@ class MappedValues:
         self._map = value_map
         self._known: dict[str, str] = {}  # text of a cell -> the same folded, as the map has it
 
-    def applied(self, raw: Sequence[Any]) -> tuple[dict[int, Any], list[Any], list[int]]:
-        """The mapped values by index; the column with blanks for them; the indexes of cells to report as not mapped."""
+    def apply(self, raw: Sequence[Any]) -> tuple[dict[int, Any], list[Any], list[int]]:
+        """Map the cells of a column: return the mapped values by index, the column with blanks for them, and the
+        indexes of cells to report as not mapped."""
         value_map, known = self._map, self._known
         mapped: dict[int, Any] = {}
         unmapped: list[Any] = [None] * len(raw)

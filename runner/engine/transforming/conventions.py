@@ -17,19 +17,12 @@ from runner.engine.mapping.headers import words
 from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.reading import Block, Shown, blocks_of
 from runner.engine.reading.spool import SpooledSheet
-from runner.engine.surveying.survey import SurveyedInput
+from runner.engine.surveying.surveyed_input import SurveyedInput
 from runner.engine.tables.sources import SourceTable, chunks
 from runner.engine.tables.supplied import VALUE
-from runner.engine.values import decisions
-from runner.engine.values.decisions import (
-    ColumnSurroundings,
-    Convention,
-    ConventionChoice,
-    Tally,
-    add_values,
-    decide_convention,
-    fresh_tally,
-)
+from runner.engine.values import date_orders, decimal_signs
+from runner.engine.values.convention_choices import ColumnSurroundings, Convention, ConventionChoice
+from runner.engine.values.decisions import Tally, add_values, decide_convention, fresh_tally
 from runner.engine.values.tallies import DateTally, NumberTally, Signature
 
 _PERCENT = re.compile(r"%|\bpercent|\bpct\b|\bprozent", re.IGNORECASE)
@@ -43,22 +36,24 @@ Override = Callable[[MappedTable, int, Convention, list[ConventionChoice]], tupl
 Tallies = dict[int, Tally]  # by the position of the column in the table's chunks
 
 
-def _around_column(
+def _surround_column(
     field: Field,
     votes: ColumnSurroundings,
     columns: Sequence[tuple[int, str]],
     shown_units: Counter[str],
     delimiter: object,
 ) -> ColumnSurroundings:
-    """What is known about a column beside its values: `votes` of other columns, and what headers, number formats and
-    the
-    file's delimiter say. `columns`: those of the sheet that it has its values from, with their headers."""
+    """Collect what is known about a column beside its values: `votes` of other columns, and what headers, number
+    formats and the file's delimiter say.
+
+    `columns`: those of the sheet that it has its values from, with their headers.
+    """
     header = ", ".join(name for _, name in columns)
     return votes._replace(
         delimiter=delimiter if isinstance(delimiter, str) else None,
         percent_header=_PERCENT.search(header) is not None,
-        units=_named(shown_units),
-        births=field.type in ("date", "datetime") and _is_of_births(header, field),
+        units=_without_commas(shown_units),
+        births=field.type in ("date", "datetime") and _is_about_births(header, field),
     )
 
 
@@ -75,44 +70,45 @@ def decide(
     `override` has the last word on each column.
     """
     by_name = {f.name: f for f in fields}
-    tallied = [(table, _tally(table, by_name)) for table in tables]
-    witnesses = [_witnesses(table, tallies) for table, tallies in tallied]
+    tallied = [(table, _tally_columns(table, by_name)) for table in tables]
+    witnesses = [_collect_witnesses(table, tallies) for table, tallies in tallied]
     for at, (table, tallies) in enumerate(tallied):
         if any(isinstance(tally, NumberTally) for tally in tallies.values()):
             table.beside = _texts_about(table.source)
-        elsewhere = _votes([v for n, others in enumerate(witnesses) if n != at for v in others.values()])
+        elsewhere = _add_up_votes([v for n, others in enumerate(witnesses) if n != at for v in others.values()])
         decided = set[int]()
         for field_name, index in table.read_as():
             field = by_name[field_name]
             if index not in tallies or index in decided:
                 continue
             decided.add(index)
-            columns = _columns(table.source, index)
-            shown_units = _units(table.source, columns)
+            columns = _columns_of_sheet(table.source, index)
+            shown_units = _count_units(table.source, columns)
             table.units[index] = shown_units + Counter(getattr(tallies[index], "currencies", ()))
-            votes = _outweighing(_votes([v for n, v in witnesses[at].items() if n != index]), elsewhere)
-            around = _around_column(field, votes, columns, shown_units, source.notes.get("delimiter"))
+            votes = _outweigh(_add_up_votes([v for n, v in witnesses[at].items() if n != index]), elsewhere)
+            around = _surround_column(field, votes, columns, shown_units, source.notes.get("delimiter"))
             convention, choices = decide_convention(field, tallies[index], around)
             if index < len(table.source.columns):
                 convention, choices = override(table, index, convention, choices)
             table.conventions[index] = convention
             for choice in choices:
-                _record(choice, table.source, index, field, findings)
+                _record_choice(choice, table.source, index, field, findings)
 
 
 def _texts_about(source: SourceTable) -> list[tuple[int, int, str]]:
-    """The texts around a table that may be about it, with row and column; not the values of labels, which are names."""
+    """Return the texts around a table that may be about it, with row and column; not the values of labels, which are
+    names."""
     values = {(cell.row, cell.column) for cell in source.labelled.values()}
     return [text for text in source.texts_beside() if text[:2] not in values]
 
 
-def _is_of_births(header: str, field: Field) -> bool:
+def _is_about_births(header: str, field: Field) -> bool:
     """Whether a column's header or one of its field's names speaks of births."""
     return any(not _BIRTHS.isdisjoint(words(name)) for name in (header, *(name for name, _ in field.names)))
 
 
-def _tally(table: MappedTable, fields: dict[str, Field]) -> Tallies:
-    """Tallies of every value of the columns whose fields have conventions."""
+def _tally_columns(table: MappedTable, fields: dict[str, Field]) -> Tallies:
+    """Count every value of the columns whose fields have conventions."""
     tallies: Tallies = {}
     field_at: dict[int, Field] = {}
     for name, index in table.read_as():
@@ -122,20 +118,20 @@ def _tally(table: MappedTable, fields: dict[str, Field]) -> Tallies:
             field_at[index] = fields[name]
     source = table.source
     if tallies:
-        thinned = _add_all(source, tallies, thin=True)
+        thinned = _count_all(source, tallies, thin=True)
         whole = {
             index: fresh
             for index, signature in thinned.items()
             if tallies[index].signature() != signature and (fresh := fresh_tally(field_at[index]))
         }
         if whole:  # a column that seemed uniform is not
-            _add_all(source, whole, thin=False)
+            _count_all(source, whole, thin=False)
             tallies |= whole
     return tallies | _tally_added(table, fields)
 
 
 def _tally_added(table: MappedTable, fields: dict[str, Field]) -> Tallies:
-    """Tallies of every value of fields that are no column of the sheet; captions are texts without conventions."""
+    """Count every value of fields that are not a column of the sheet; captions are texts without conventions."""
     source = table.source
     sheet_columns = len(source.columns)
     places = {what: name for name, what in table.supplied.items() if what == VALUE or what in source.labelled}
@@ -149,8 +145,8 @@ def _tally_added(table: MappedTable, fields: dict[str, Field]) -> Tallies:
     return tallies
 
 
-def _columns(source: SourceTable, index: int) -> list[tuple[int, str]]:
-    """The columns of the sheet, and their headers, that a column of the chunks has its values from."""
+def _columns_of_sheet(source: SourceTable, index: int) -> list[tuple[int, str]]:
+    """Return the columns of the sheet, and their headers, that a column of the chunks has its values from."""
     if index < len(source.columns):
         return [(source.columns[index].index, source.columns[index].name)]
     return (
@@ -160,7 +156,7 @@ def _columns(source: SourceTable, index: int) -> list[tuple[int, str]]:
     )
 
 
-def _add_all(source: SourceTable, tallies: Tallies, *, thin: bool) -> dict[int, Signature]:
+def _count_all(source: SourceTable, tallies: Tallies, *, thin: bool) -> dict[int, Signature]:
     """Add all values of a table's columns to their tallies.
 
     With `thin`, a column that proves uniform in its first blocks is only sampled from there on. Returns the signature
@@ -169,7 +165,7 @@ def _add_all(source: SourceTable, tallies: Tallies, *, thin: bool) -> dict[int, 
     sheet_columns = {index: source.columns[index].index - 1 for index in tallies}
     thinned: dict[int, Signature] = {}
     start = None
-    for number, block in enumerate(_blocks(source, set(sheet_columns.values()))):
+    for number, block in enumerate(_blocks_with(source, set(sheet_columns.values()))):
         first, last = bisect_left(block.numbers, source.top), bisect_right(block.numbers, source.bottom)
         if first >= last:
             if block.numbers[0] > source.bottom:
@@ -192,32 +188,34 @@ def _add_all(source: SourceTable, tallies: Tallies, *, thin: bool) -> dict[int, 
     return thinned
 
 
-def _units(source: SourceTable, columns: Sequence[tuple[int, str]]) -> Counter[str]:
-    """How many numbers of these columns have a format that shows a unit, by unit."""
-    return sum((_units_of(source, column) for column, _ in columns), Counter())
+def _count_units(source: SourceTable, columns: Sequence[tuple[int, str]]) -> Counter[str]:
+    """Count the numbers of these columns whose format shows a unit, by unit."""
+    return sum((_count_units_of(source, column) for column, _ in columns), Counter())
 
 
-def _units_of(source: SourceTable, column: int) -> Counter[str]:
-    """How many numbers of a column of the sheet have a format that shows a unit, by unit; beside percents also, as "",
-    how many show none."""
+def _count_units_of(source: SourceTable, column: int) -> Counter[str]:
+    """Count the numbers of a column of the sheet whose format shows a unit, by unit.
+
+    Beside percents it also counts, as "", those that show none.
+    """
     runs_by_unit = source.sheet.layout().units.get(column)
     units: Counter[str] = Counter()
     if not runs_by_unit:
         return units
     pending = {unit: deque(zip(runs[::2], runs[1::2], strict=True)) for unit, runs in runs_by_unit.items()}
     numbers = 0
-    for block in _blocks(source, {column - 1}):
+    for block in _blocks_with(source, {column - 1}):
         if block.numbers[0] > source.bottom:
             break
         cut = block.within(source.top, source.bottom)
         if not cut.numbers or column > len(cut.columns):
             continue
-        numbers += _numbers(cut.columns[column - 1]) if "%" in pending else 0
+        numbers += _count_numbers(cut.columns[column - 1]) if "%" in pending else 0
         for unit, runs in pending.items():
             while runs and runs[0][0] <= cut.numbers[-1]:
                 first, last = runs[0]
                 (values,) = Block(cut.numbers, [cut.columns[column - 1]]).within(first, last).columns
-                units[unit] += _numbers(values)
+                units[unit] += _count_numbers(values)
                 if last > cut.numbers[-1]:
                     break
                 runs.popleft()
@@ -226,8 +224,8 @@ def _units_of(source: SourceTable, column: int) -> Counter[str]:
     return +units
 
 
-def _named(units: Counter[str]) -> Counter[str]:
-    """The same counts by the names of units, without the commas that divide by a thousand."""
+def _without_commas(units: Counter[str]) -> Counter[str]:
+    """Return the same counts by the names of units, without the commas that divide by a thousand."""
     counts: Counter[str] = Counter()
     for unit, count in units.items():
         if (name := unit.lstrip(",")) or not unit:
@@ -235,21 +233,22 @@ def _named(units: Counter[str]) -> Counter[str]:
     return counts
 
 
-def _numbers(values: Sequence[object]) -> int:
-    """How many of the values are numbers other than zero, which is the same in every unit."""
+def _count_numbers(values: Sequence[object]) -> int:
+    """Count the values that are numbers other than zero, which is the same in every unit."""
     return sum(map(_NUMBERS.__contains__, map(type, filter(None, values))))
 
 
-def _blocks(source: SourceTable, columns: Collection[int]) -> Iterator[Block]:
-    """The blocks of a sheet with at least the wanted columns (0-based), only those if it is spooled."""
+def _blocks_with(source: SourceTable, columns: Collection[int]) -> Iterator[Block]:
+    """Yield the blocks of a sheet with at least the wanted columns (0-based), only those if it is spooled."""
     sheet = source.sheet
     if isinstance(sheet, SpooledSheet) and sheet.complete:
         return sheet.columns(columns)
     return blocks_of(sheet)
 
 
-def _witnesses(table: MappedTable, tallies: Tallies) -> dict[int, ColumnSurroundings]:
-    """By position, what each column by itself proves: from all values if it is tallied, else from its sample."""
+def _collect_witnesses(table: MappedTable, tallies: Tallies) -> dict[int, ColumnSurroundings]:
+    """Return, by position, what each column by itself proves: from all values if it is tallied, else from its
+    sample."""
     witnesses: dict[int, ColumnSurroundings] = {}
     for index, sample in enumerate(table.samples):
         tally = tallies.get(index)
@@ -263,8 +262,8 @@ def _witnesses(table: MappedTable, tallies: Tallies) -> dict[int, ColumnSurround
             dates.count_pending()
             if numbers.numbers < _WITNESS * numbers.texts:
                 numbers = None
-        decimal = decisions.proven_decimal(numbers) if numbers else None
-        order = decisions.proves_day_first(dates) if dates else None
+        decimal = decimal_signs.proven_decimal(numbers) if numbers else None
+        order = date_orders.proves_day_first(dates) if dates else None
         witnesses[index] = ColumnSurroundings(
             point=decimal == ".",
             comma=decimal == ",",
@@ -275,8 +274,9 @@ def _witnesses(table: MappedTable, tallies: Tallies) -> dict[int, ColumnSurround
     return witnesses
 
 
-def _outweighing(here: ColumnSurroundings, elsewhere: ColumnSurroundings) -> ColumnSurroundings:
-    """The evidence of a table's other columns; where it has none, that of the other tables, at half the weight."""
+def _outweigh(here: ColumnSurroundings, elsewhere: ColumnSurroundings) -> ColumnSurroundings:
+    """Weigh the evidence of a table's other columns double, over that of the other tables, which counts where it has
+    none."""
     return ColumnSurroundings(
         point=2 * here.point or elsewhere.point,
         comma=2 * here.comma or elsewhere.comma,
@@ -286,8 +286,8 @@ def _outweighing(here: ColumnSurroundings, elsewhere: ColumnSurroundings) -> Col
     )
 
 
-def _votes(witnesses: Sequence[ColumnSurroundings]) -> ColumnSurroundings:
-    """How many of the columns prove each convention."""
+def _add_up_votes(witnesses: Sequence[ColumnSurroundings]) -> ColumnSurroundings:
+    """Count how many of the columns prove each convention."""
     return ColumnSurroundings(
         point=sum(witness.point for witness in witnesses),
         comma=sum(witness.comma for witness in witnesses),
@@ -297,7 +297,7 @@ def _votes(witnesses: Sequence[ColumnSurroundings]) -> ColumnSurroundings:
     )
 
 
-def _record(choice: ConventionChoice, source: SourceTable, index: int, field: Field, findings: Findings) -> None:
+def _record_choice(choice: ConventionChoice, source: SourceTable, index: int, field: Field, findings: Findings) -> None:
     """Record how a column is read, and report it unless it is sure."""
     findings.chose(
         choice.kind,
@@ -308,7 +308,7 @@ def _record(choice: ConventionChoice, source: SourceTable, index: int, field: Fi
         message=choice.message,
         settle=choice.settle,
         place=source.place,
-        column=columns[0][0] if (columns := _columns(source, index)) else None,
+        column=columns[0][0] if (columns := _columns_of_sheet(source, index)) else None,
         field=field.name,
         count=choice.values,
     )

@@ -42,9 +42,11 @@ class Chunk(NamedTuple):
     value_columns: Sequence[int] = ()  # of rows that columns became: the column of the sheet that each value is in
     # Row of the sheet -> how many of the rows that its columns became are left out, where some stay.
     partly: Mapping[int, int] = MappingProxyType({})
+    # By output column that takes the first value of several: the column of the sheet that each value is in.
+    chosen: Mapping[int, Sequence[int]] = MappingProxyType({})
 
     def only(self, indexes: Sequence[int]) -> "Chunk":
-        """The rows with these indexes, which are in ascending order."""
+        """Copy the rows with these indexes, which are in ascending order."""
         new_index = {old: new for new, old in enumerate(indexes)}
         return Chunk(
             [self.numbers[i] for i in indexes],
@@ -57,10 +59,12 @@ class Chunk(NamedTuple):
             {new_index[i]: problems for i, problems in self.errors.items() if i in new_index},
             [self.value_columns[i] for i in indexes] if self.value_columns else (),
             self._count_partly(indexes) if self.value_columns else self.partly,
+            {n: [columns[i] for i in indexes] for n, columns in self.chosen.items()},
         )
 
     def _count_partly(self, indexes: Sequence[int]) -> Mapping[int, int]:
-        """`partly` once only the rows with these indexes stay."""
+        """Count again, for `partly`, how many rows of each sheet row are left out once only those with these indexes
+        stay."""
         before, stay = Counter(self.numbers), Counter(self.numbers[i] for i in indexes)
         return {row: self.partly.get(row, 0) + before[row] - stay[row] for row in stay}
 
@@ -69,7 +73,7 @@ class WaitingRoom:
     """Counts the memory that waiting rows take, and ends a job that needs too much."""
 
     def __init__(self, why: str) -> None:
-        """`why`: the setting of the manifest for which rows wait."""
+        """Count nothing yet; `why` names the setting of the manifest for which rows wait."""
         self._why = why
         self._bytes = 0
 
@@ -90,7 +94,7 @@ class HeldChunks:
     """Chunks of all tables, until every row has been seen and it is known which rows stay."""
 
     def __init__(self, options: DedupeOptions, places: Mapping[str, int]) -> None:
-        """`places`: the output column of each field."""
+        """Hold nothing yet; `places`: the output column of each field."""
         self._budget = WaitingRoom("rows.dedupe")
         self._keys = RowKeys(options)
         self._of_key = [places[name] for name in options.key]  # output columns of the key
@@ -102,7 +106,9 @@ class HeldChunks:
     def add(self, table: str, chunk: Chunk) -> None:
         """Hold the rows of a table back until all rows have come."""
         body = pack(Block(chunk.numbers, chunk.columns))
-        rest = pickle.dumps((chunk.wrong, chunk.remarks, chunk.errors, chunk.value_columns, dict(chunk.partly)), 5)
+        rest = pickle.dumps(
+            (chunk.wrong, chunk.remarks, chunk.errors, chunk.value_columns, dict(chunk.partly), dict(chunk.chosen)), 5
+        )
         self._starts.append(self.rows)
         self.rows += len(chunk.numbers)
         self._budget.reserve(len(body) + len(rest), self.rows)
@@ -115,9 +121,9 @@ class HeldChunks:
         self._keys.add([chunk.columns[n] for n in self._of_key], by)
 
     def drain(self) -> Iterator[tuple[str, Chunk, bytearray, list[int]]]:
-        """Each chunk once, and free its memory: its table, its rows, 1 for each row that does not stay, and the indexes
-        of rows that stay though another one is as new."""
-        is_removed, tied = self._keys.removed()
+        """Yield each chunk once, and free its memory: its table, its rows, 1 for each row that does not stay, and the
+        indexes of rows that stay though another one is as new."""
+        is_removed, tied = self._keys.decide_removed()
         for n, packed in enumerate(self._packed):
             if packed is not None:
                 table, body, rest = packed
@@ -128,6 +134,13 @@ class HeldChunks:
                 start, end = self._starts[n], self._starts[n] + len(block.numbers)
                 tied_rows = tied[bisect_left(tied, start) : bisect_left(tied, end)]
                 yield table, chunk, is_removed[start:end], [row - start for row in tied_rows]
+
+
+class RemovedRows(NamedTuple):
+    """Which rows leave because another one has their key."""
+
+    flags: bytearray  # by row: 1 if another row with its key stays
+    tied: list[int]  # rows that stay though another one is as new
 
 
 class RowKeys:
@@ -144,37 +157,40 @@ class RowKeys:
         from hashlib import blake2b  # noqa: PLC0415  # takes milliseconds to load
 
         for row in zip(*keys, strict=True):
-            digest = blake2b(repr(tuple(map(_plain, row))).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+            digest = blake2b(
+                repr(tuple(map(_comparable, row))).encode("utf-8", "surrogatepass"), digest_size=16
+            ).digest()
             self._high.append(int.from_bytes(digest[:8], signed=True))
             self._low.append(int.from_bytes(digest[8:], signed=True))
             self._blank.append(None in row)
         self._by += by or ()
 
-    def removed(self) -> tuple[bytearray, list[int]]:
-        """By row: 1 if another row with its key stays; and rows that stay though another one is as new."""
+    def decide_removed(self) -> RemovedRows:
+        """Decide for all rows which of several with one key stays."""
         gone, tied = bytearray(len(self._blank)), []
         order = sorted((n for n in range(len(gone)) if not self._blank[n]), key=self._high.__getitem__)
-        for group in _groups(order, lambda n: (self._high[n], self._low[n])):
-            chosen, is_tied = self._chosen(group)
+        for group in _group_by_key(order, lambda n: (self._high[n], self._low[n])):
+            chosen, is_tied = self._choose_row(group)
             for n in group:
                 gone[n] = n != chosen
             tied += [chosen] if is_tied else []
-        return gone, sorted(tied)
+        return RemovedRows(gone, sorted(tied))
 
-    def _chosen(self, group: Sequence[int]) -> tuple[int, bool]:
-        """The row of a group that stays, and whether another one is as new; `group`: in the order of their coming."""
+    def _choose_row(self, group: Sequence[int]) -> tuple[int, bool]:
+        """Choose the row of a group that stays, and say whether another one is as new; `group`: in the order of their
+        coming."""
         if self._policy != "newest":
             return group[0 if self._policy == "first" else -1], False
         dated = [n for n in group if self._by[n] is not None]
         if not dated:
             return group[-1], len(group) > 1
-        newest = max(_orderable(self._by[n]) for n in dated)
-        latest = [n for n in dated if _orderable(self._by[n]) == newest]
+        newest = max(_sort_key(self._by[n]) for n in dated)
+        latest = [n for n in dated if _sort_key(self._by[n]) == newest]
         return latest[-1], len(latest) > 1
 
 
-def _groups(order: Sequence[int], key: Callable[[int], tuple[int, int]]) -> Iterator[list[int]]:
-    """Groups of two and more rows with the same key; `order` has rows whose keys begin alike side by side."""
+def _group_by_key(order: Sequence[int], key: Callable[[int], tuple[int, int]]) -> Iterator[list[int]]:
+    """Yield groups of two and more rows with the same key; `order` has rows whose keys begin alike side by side."""
     at = 0
     while at < len(order):
         end = at + 1
@@ -188,15 +204,15 @@ def _groups(order: Sequence[int], key: Callable[[int], tuple[int, int]]) -> Iter
         at = end
 
 
-def _plain(value: Any) -> object:
-    """A value of a key, in a form in which equal numbers are equal: 5 for 5.0."""
+def _comparable(value: Any) -> object:
+    """Convert a value of a key so that equal numbers are equal: 5 for 5.0."""
     if type(value) is float and value.is_integer():
         return int(value)
     return str(value) if type(value) is Decimal else value
 
 
-def _orderable(value: Any) -> tuple[int, Any]:
-    """A key that puts values of different kinds in some order: numbers, dates, times, the rest as texts."""
+def _sort_key(value: Any) -> tuple[int, Any]:
+    """Return a key that puts values of different kinds in some order: numbers, dates, times, the rest as texts."""
     kind = type(value)
     if kind in _NUMBERS or kind is bool:
         return 0, value
@@ -211,7 +227,8 @@ class SortedRows:
     """Holds the rows of the output until all have come, and gives them back in order."""
 
     def __init__(self, keys: Sequence[tuple[int, bool]]) -> None:
-        """`keys`: columns of the output, the most important first, and whether the largest value comes first."""
+        """Hold nothing yet; `keys`: columns of the output, the most important first, and whether the largest value
+        comes first."""
         self._keys = keys
         self._budget = WaitingRoom("rows.sort")
         self._packed: list[bytes] = []  # chunks, in the order of their coming
@@ -227,8 +244,8 @@ class SortedRows:
         self._counts.append(count)
 
     def drain(self) -> Iterator[list[list[Any]]]:
-        """The rows in order, as lists of columns with at most `PILE` rows each; frees the memory as it goes."""
-        ranks = self._ranks()
+        """Yield the rows in order, as lists of columns with at most `PILE` rows each; frees the memory as it goes."""
+        ranks = self._rank_rows()
         piles = [_Pile() for _ in range(-(-self.rows // PILE))]
         start = 0
         for n, body in enumerate(self._packed):
@@ -242,16 +259,16 @@ class SortedRows:
                 piles[number].add(mine, [[values[at] for at in indexes] for values in columns])
             start += self._counts[n]
         for pile in piles:
-            yield pile.in_order()
+            yield pile.pop_in_order()
 
-    def _ranks(self) -> "array[int]":
-        """By row, the place that it has in the output."""
+    def _rank_rows(self) -> "array[int]":
+        """Return the place in the output of each row."""
         order = list(range(self.rows))
         for column, descending in reversed(self._keys):
             known: dict[str, str] = {}  # equal texts are kept once
             cells = (v for body in self._packed for v in unpack(body, {column}).columns[column])
             values = [known.setdefault(folded := v.casefold(), folded) if type(v) is str else v for v in cells]
-            order = _sorted(order, values, descending=descending)
+            order = _sort_rows(order, values, descending=descending)
             del values, known
         ranks = array("q", bytes(8 * self.rows))
         for place, row in enumerate(order):
@@ -259,13 +276,13 @@ class SortedRows:
         return ranks
 
 
-def _sorted(order: list[int], values: list[Any], *, descending: bool) -> list[int]:
-    """Row numbers by their values, blanks last; rows with equal values stay in the order that they have."""
+def _sort_rows(order: list[int], values: list[Any], *, descending: bool) -> list[int]:
+    """Sort row numbers by their values, blanks last; rows with equal values stay in the order that they have."""
     filled = [n for n in order if values[n] is not None]
     try:
         filled.sort(key=values.__getitem__, reverse=descending)
     except TypeError:  # a cell that is not of its type
-        filled.sort(key=lambda n: _orderable(values[n]), reverse=descending)
+        filled.sort(key=lambda n: _sort_key(values[n]), reverse=descending)
     return filled if len(filled) == len(order) else filled + [n for n in order if values[n] is None]
 
 
@@ -285,8 +302,8 @@ class _Pile:
             self._packed.append(pack(Block(self._places, self._columns)))
             self._places, self._columns = [], []
 
-    def in_order(self) -> list[list[Any]]:
-        """The columns of its rows in the order of their places; empties the pile."""
+    def pop_in_order(self) -> list[list[Any]]:
+        """Return the columns of the pile's rows in the order of their places, and empty the pile."""
         places, columns = self._places, self._columns
         for body in self._packed:
             block = unpack(body)

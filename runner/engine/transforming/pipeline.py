@@ -84,7 +84,7 @@ def write_rows(pipeline: Pipeline, output: list[list[Any]], count: int, flag: Ca
     if pipeline.sheet is None:
         return
     if pipeline.blanks_errors:
-        output = [_without(values, unfit.get(n, ())) for n, values in enumerate(output)]
+        output = [_blank_cells(values, unfit.get(n, ())) for n, values in enumerate(output)]
     altered_before = pipeline.sheet.altered_cells()
     pipeline.sheet.write(output, count)
     if split is not None:
@@ -99,6 +99,6 @@ def write_rows(pipeline: Pipeline, output: list[list[Any]], count: int, flag: Ca
             flag(n, inexact, "kept_as_text", severity="info", what=what)
 
 
-def _without(values: list[Any], blanked: Collection[int]) -> list[Any]:
-    """The values of a column, with blanks at these indexes."""
+def _blank_cells(values: list[Any], blanked: Collection[int]) -> list[Any]:
+    """Copy the values of a column, with blanks at these indexes."""
     return [None if i in blanked else v for i, v in enumerate(values)] if blanked else values

@@ -17,10 +17,10 @@ from runner.engine.protocol import EventWriter, open_output
 from runner.engine.rejects.set_aside import RejectsDescription, RowErrors
 from runner.engine.rules.hooks import Hooks
 from runner.engine.rules.load import RulePackage
-from runner.engine.surveying.survey import SurveyedInput
+from runner.engine.surveying.surveyed_input import SurveyedInput
 from runner.engine.tables.lookups import Lookups
-from runner.engine.tables.sources import SourceTable, chunks, strands
-from runner.engine.transforming.computing import Computations, expression_of
+from runner.engine.tables.sources import SourceTable, chunks, group_by_reading
+from runner.engine.transforming.computing import Computations, compile_declared
 from runner.engine.transforming.holding import HeldChunks, SortedRows
 from runner.engine.transforming.pipeline import Pipeline
 from runner.engine.transforming.row_rules import ColumnSum, ExpressionCheck, UniqueRows
@@ -81,16 +81,16 @@ class RowPasses:
         )
         with ExitStack() as files:
             file, described = (
-                self._open_until(OutputName.WORKBOOK, files),
-                self._open_until(OutputName.REJECTED_ROWS, files),
+                self._open_output(OutputName.WORKBOOK, files),
+                self._open_output(OutputName.REJECTED_ROWS, files),
             )
             rejects = RejectsDescription(described, errors, {t.source.id: t.fields for t in tables})
             workbook = NormalizedBook(file, columns, title=self.options.name, sheet=self.output.sheet)
-            split = self._row_split(columns, files)
-            data = self._data_files(columns, files)
-            pipeline = self._pipeline(columns, sheet=workbook.main, data=data, split=split, errors=errors)
-            values = self._open_until(OutputName.SHOWN_VALUES, files)
-            streams = self._table_streams(pipeline, tables, plans)
+            split = self._open_row_split(columns, files)
+            data = self._open_data_files(columns, files)
+            pipeline = self._make_pipeline(columns, sheet=workbook.main, data=data, split=split, errors=errors)
+            values = self._open_output(OutputName.SHOWN_VALUES, files)
+            streams = self._make_streams(pipeline, tables, plans)
             clock = perf_counter()
             self._stream_inputs(pipeline, sources, tables, streams, rejects)
             rejects.close()
@@ -108,7 +108,7 @@ class RowPasses:
             self._report_split(workbook)
             if split is not None:
                 split.close(self.findings)
-            workbook.finish(self.hooks.sheets(), self.findings if self.output.findings_sheet else None)
+            workbook.finish(self.hooks.extra_sheets(), self.findings if self.output.findings_sheet else None)
             if data is not None:
                 data.close()
             if values is not None and pipeline.values is not None:
@@ -117,10 +117,10 @@ class RowPasses:
         rejected, split_rows = rejects.rows if described else None, None if split is None else split.rows
         return StreamedRows(list(streams.values()), workbook, rejected, times, split_rows)
 
-    def _table_streams(
+    def _make_streams(
         self, pipeline: Pipeline, tables: list[MappedTable], plans: list[TablePlan]
     ) -> dict[str, TableStream]:
-        """A stream for each table, by the table's id; `plans`: one for each of `tables`, in their order."""
+        """Make a stream for each table, by the table's id; `plans`: one for each of `tables`, in their order."""
         spelled = {
             name: values
             for name, check in pipeline.checks.items()
@@ -148,12 +148,12 @@ class RowPasses:
         if pipeline.held is not None:
             for source in sources:
                 with source.streaming():
-                    pour(source, streams, self.channel)
+                    stream_input(source, streams, self.channel)
             self._drain(pipeline.held, streams)
         for number, source in enumerate(sources):
             with source.streaming():
                 if pipeline.held is None:
-                    pour(source, streams, self.channel)
+                    stream_input(source, streams, self.channel)
                 self._compare_sums(source, tables, streams, fields)
                 rejects.add(number, source)
                 source.close_books(streams, refs)
@@ -193,18 +193,18 @@ class RowPasses:
                 rule="write",
             )  # fmt: skip
 
-    def _open_until(self, name: str, files: ExitStack) -> IO[bytes] | None:
+    def _open_output(self, name: str, files: ExitStack) -> IO[bytes] | None:
         """Open an output until `files` is closed; None if the order does not ask for it."""
         file = open_output(self.order, name)
         return None if file is None else files.enter_context(file)
 
-    def _data_files(self, columns: list[OutColumn], files: ExitStack) -> "DataFiles | None":
-        """The files beside the workbook; None if nobody asks for typed columns."""
+    def _open_data_files(self, columns: list[OutColumn], files: ExitStack) -> "DataFiles | None":
+        """Open the files beside the workbook; None if nobody asks for typed columns."""
         options = self.output.data
         wanted = [name for name in options.names if name is not OutputName.WORKBOOK]
         opened: dict[OutputName, IO[bytes]] = {}
         for name in wanted:
-            if (file := self._open_until(name, files)) is not None:
+            if (file := self._open_output(name, files)) is not None:
                 opened[name] = file
         if not (opened or self.output.blanks_errors):
             return None
@@ -213,19 +213,19 @@ class RowPasses:
         kinds = {name: kind for kind, name in DATA_FORMATS.items() if name in opened}
         labels = () if self.output.split is None else self.output.split.labels
         split_files = [
-            {name: file for name, kind in kinds.items() if (file := self._open_until(split_name(label, kind), files))}
+            {name: file for name, kind in kinds.items() if (file := self._open_output(split_name(label, kind), files))}
             for label in labels
         ]
         return DataFiles(opened, columns, options, split_files)
 
-    def _row_split(self, columns: list[OutColumn], files: ExitStack) -> "RowSplit | None":
-        """How the rows are split into further files, with their workbooks; None if nobody asks for it."""
+    def _open_row_split(self, columns: list[OutColumn], files: ExitStack) -> "RowSplit | None":
+        """Open the further files that the rows are split into; None if nobody asks for it."""
         split = self.output.split
         if split is None:
             return None
         from runner.engine.writing.splitting import RowSplit  # noqa: PLC0415  # as above
 
-        opened = (self._open_until(split_name(label, "xlsx"), files) for label in split.labels)
+        opened = (self._open_output(split_name(label, "xlsx"), files) for label in split.labels)
         books = [
             NormalizedBook(file, columns, title=self.options.name, sheet=self.output.sheet)
             for file in opened
@@ -233,7 +233,7 @@ class RowPasses:
         ]
         return RowSplit(split, columns, books)
 
-    def _pipeline(
+    def _make_pipeline(
         self,
         columns: list[OutColumn],
         *,
@@ -242,7 +242,7 @@ class RowPasses:
         split: "RowSplit | None",
         errors: RowErrors,
     ) -> Pipeline:
-        """What all tables of the job share in passes 3 to 5."""
+        """Make what all tables of the job share in passes 3 to 5."""
         fields = {c.field.name: c.field for c in columns if c.field is not None}
         rules, rows = self.options.rules, self.options.rows
         computations = Computations([*fields.values()], self.lookups, self.findings)
@@ -254,7 +254,7 @@ class RowPasses:
             checks_by_expression=[ExpressionCheck(r, r.check, fields) for r in rules if r.check is not None],
             unique_rows=[UniqueRows(r) for r in rules if r.unique],
             computations=computations,
-            filter=None if rows.filter is None else expression_of(rows.filter, computations.types, "rows.filter"),
+            filter=None if rows.filter is None else compile_declared(rows.filter, computations.types, "rows.filter"),
             held=None if rows.dedupe is None else HeldChunks(rows.dedupe, places),
             ordered=SortedRows([(places[name], down) for name, down in rows.sort]) if rows.sort else None,
             package=self.package,
@@ -272,14 +272,14 @@ class RowPasses:
         )
 
 
-def pour(source: SurveyedInput, streams: Mapping[str, TableStream], channel: EventWriter) -> None:
+def stream_input(source: SurveyedInput, streams: Mapping[str, TableStream], channel: EventWriter) -> None:
     """Stream the rows of an input's tables in use to the output, and book the rows of all its tables for the ledger."""
     by_sheet: dict[int, list[SourceTable]] = {}
     for table in (*source.tables, *source.skipped):
         by_sheet.setdefault(table.sheet.index, []).append(table)
     done = reported = 0
     for tables in by_sheet.values():
-        for group in strands(tables):
+        for group in group_by_reading(tables):
             for table, rows in chunks(group):
                 table.hidden.add(rows.hidden)
                 table.unmade.add(rows.unmade)
@@ -295,5 +295,5 @@ def pour(source: SurveyedInput, streams: Mapping[str, TableStream], channel: Eve
 
 
 def table_refs() -> Iterator[str]:
-    """Short names for the tables of a job, one after the other: t1, t2, …"""
+    """Yield short names for the tables of a job, one after the other: t1, t2, …"""
     return (f"t{n}" for n in count(1))

@@ -6,12 +6,12 @@ from typing import Any
 
 from runner.engine.common.fields import Field
 from runner.engine.common.findings import FindingPlace, Findings, FindingText, author_text
-from runner.engine.expressions.evaluation import Columns, computed
-from runner.engine.expressions.operations import CONTEXT, INPUT, Failure, loaded
+from runner.engine.expressions.evaluation import Columns, evaluate_expression
+from runner.engine.expressions.operations import CONTEXT, INPUT, Failure, read_number
 from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.options import TOTAL_ROW, DeclaredRule, SumRule
-from runner.engine.transforming.computing import expression_of, failures
-from runner.engine.values.checking import ChunkReporter, FieldComparison, SeenValues
+from runner.engine.transforming.computing import compile_declared, group_failures
+from runner.engine.values.checking import CellColumn, ChunkReporter, FieldComparison, SeenValues
 
 _NOTHING = Decimal(0)
 
@@ -20,9 +20,10 @@ class ExpressionCheck:
     """A rule whose expression must not be false in any row; a row where it is blank is not judged."""
 
     def __init__(self, rule: DeclaredRule, check: str, fields: Mapping[str, Field]) -> None:
+        """Compile the expression of a rule; raises EngineStop if it cannot be used."""
         types = {name: field.type for name, field in fields.items() if field.declared}
         self._rule = rule
-        self._expression = expression_of(check, types, f"the check of rule {rule.name}")
+        self._expression = compile_declared(check, types, f"the check of rule {rule.name}")
         self._when = None if rule.when is None else FieldComparison(rule.when, fields)
         self.fields = self._expression.fields
 
@@ -31,7 +32,7 @@ class ExpressionCheck:
         columns: Mapping[str, list[Any]],
         loaded_columns: Columns,
         reporter: ChunkReporter,
-        column_of: Mapping[str, int | None],
+        column_of: Mapping[str, CellColumn],
     ) -> None:
         """Flag rows of a chunk in which it is false, or cannot be computed.
 
@@ -40,9 +41,11 @@ class ExpressionCheck:
         """
         rule, when = self._rule, self._when
         at = next((column for name in self.fields if (column := column_of.get(name)) is not None), None)
-        judged = computed(self._expression, loaded_columns)
+        judged = evaluate_expression(self._expression, loaded_columns)
         broken_rows = [n for n, holds in enumerate(judged.values) if holds is False]
-        failed = [failure for failure in failures(judged.failed) if failure[1] != INPUT.why]  # type_error reports those
+        failed = [
+            failure for failure in group_failures(judged.failed) if failure[1] != INPUT.why
+        ]  # type_error reports those
         if when is not None:
             broken_rows = [n for n in broken_rows if when.holds(columns, n) is True]
             failed = [([n for n in rows if when.holds(columns, n) is True], why, blame) for rows, why, blame in failed]
@@ -66,10 +69,10 @@ class UniqueRows:
         self.fields = rule.unique
         self._seen = SeenValues()
 
-    def check(self, columns: Mapping[str, list[Any]], reporter: ChunkReporter, at: int | None) -> None:
+    def check(self, columns: Mapping[str, list[Any]], reporter: ChunkReporter, at: CellColumn) -> None:
         """Flag the rows whose values an earlier row has, too; `at`: the column of the sheet to name."""
         rows = zip(*(columns[name] for name in self.fields), strict=True)
-        repeated_rows = self._seen.repeats([None if None in row else tuple(map(_plain, row)) for row in rows])
+        repeated_rows = self._seen.repeats([None if None in row else tuple(map(_comparable, row)) for row in rows])
         message = author_text(self._rule.message, f"duplicates {', '.join(self.fields)} of an earlier row")
         reporter.flag(
             repeated_rows,
@@ -82,8 +85,8 @@ class UniqueRows:
         )
 
 
-def _plain(value: Any) -> Any:
-    """Equal numbers as equal values."""
+def _comparable(value: Any) -> Any:
+    """Convert a value so that equal numbers are equal: 5 for 5.0."""
     return int(value) if type(value) is float and value.is_integer() else value
 
 
@@ -94,6 +97,7 @@ class ColumnSum:
     """
 
     def __init__(self, rule: DeclaredRule, total: SumRule) -> None:
+        """Start at zero, for a rule that compares `total.field` with its total."""
         self._rule = rule
         self.total = total
         self._sum = _NOTHING
@@ -111,13 +115,13 @@ class ColumnSum:
             if n in totals:
                 continue
             self._rows += 1
-            number = None if value is None else loaded(value)
+            number = None if value is None else read_number(value)
             if n in bad or isinstance(number, Failure):
                 self._skipped += 1
             elif number is not None:
                 self._sum = CONTEXT.add(self._sum, Decimal(number))
         if self.total.equals != TOTAL_ROW and len(self._totals) < 3:
-            stated_totals = {loaded(value) for value in set(columns[self.total.equals]) - {None}}
+            stated_totals = {read_number(value) for value in set(columns[self.total.equals]) - {None}}
             self._totals |= {number for number in stated_totals if not isinstance(number, Failure)}
 
     def report(self, table: MappedTable, fields: Mapping[str, Field], findings: Findings) -> None:
@@ -129,12 +133,12 @@ class ColumnSum:
             return
         rule, (name, equals, tolerance) = self._rule, self.total
         place, at = table.source.place, table.fields.get(name)
-        totals = self._totals_in_rows(table, fields[name]) if equals == TOTAL_ROW else dict.fromkeys(self._totals)
+        totals = self._read_total_rows(table, fields[name]) if equals == TOTAL_ROW else dict.fromkeys(self._totals)
         column = None if at is None or at >= len(table.source.columns) else table.source.columns[at].index
         where = "total row" if equals == TOTAL_ROW else f"value of {equals}"
         if not totals:
             what = author_text(rule.message, f"the sum of {name} cannot be checked: the table has no {where}")
-            self._flag(findings, "total_missing", what, place=place, row=None, column=column)
+            self._report_sum(findings, "total_missing", what, place=place, row=None, column=column)
             return
         most_apart = Decimal(repr(tolerance))
         equal = any(abs(CONTEXT.subtract(Decimal(total), self._sum)) <= most_apart for total in totals)
@@ -144,9 +148,9 @@ class ColumnSum:
         several = f"; {equals} has several values" if len(totals) > 1 and equals != TOTAL_ROW else ""
         row = list(totals.values())[-1]
         what = author_text(rule.message, f"the sum of {name} is not the {where}{several}{more}")
-        self._flag(findings, "total_mismatch", what, place=place, row=row, column=column)
+        self._report_sum(findings, "total_mismatch", what, place=place, row=row, column=column)
 
-    def _flag(
+    def _report_sum(
         self, findings: Findings, code: str, what: str, *, place: FindingPlace, row: int | None, column: int | None
     ) -> None:
         """Add a finding about the sum."""
@@ -155,15 +159,15 @@ class ColumnSum:
             rule=self._rule.name,
         )  # fmt: skip
 
-    def _totals_in_rows(self, table: MappedTable, field: Field) -> dict[Any, int]:
-        """Number -> its row, of the total rows that were found in the table."""
+    def _read_total_rows(self, table: MappedTable, field: Field) -> dict[Any, int]:
+        """Read the numbers of the total rows that were found in the table, each with its row."""
         at = table.fields.get(field.name)
         if at is None or at >= len(table.source.columns) or not table.source.table.totals:
             return {}
         cells = table.source.cells(table.source.columns[at].index, table.source.table.totals)
         rows = [row for row in sorted(cells) if cells[row] is not None]
         values, wrong = table.converter(field, at).convert([cells[row] for row in rows])
-        read = [(row, loaded(v)) for n, (row, v) in enumerate(zip(rows, values, strict=True)) if n not in wrong]
+        read = [(row, read_number(v)) for n, (row, v) in enumerate(zip(rows, values, strict=True)) if n not in wrong]
         return {number: row for row, number in read if number is not None and not isinstance(number, Failure)}
 
 

@@ -79,9 +79,9 @@ class _Line(NamedTuple):
     measure: Measure
 
 
-def report(tables: Sequence[MappedTable], fields: Sequence[Field], findings: Findings) -> None:
+def report_scales(tables: Sequence[MappedTable], fields: Sequence[Field], findings: Findings) -> None:
     """Report the scales, units and currencies that the output drops and the fields do not say."""
-    lines = {id(table): _line(table) for table in tables}
+    lines = {id(table): _find_line(table) for table in tables}
     for field in (f for f in fields if f.type in _SCALED):
         placed_columns = [
             _Placed(table, at, table.source.columns[at])
@@ -91,14 +91,14 @@ def report(tables: Sequence[MappedTable], fields: Sequence[Field], findings: Fin
         for placed_column in placed_columns:
             _report_scale(placed_column, field, lines[id(placed_column.table)], findings)
             _report_unit(placed_column, field, findings)
-        _report_several(placed_columns, field, findings)
+        _report_different_units(placed_columns, field, findings)
 
 
 def _report_scale(placed: _Placed, field: Field, line: _Line | None, findings: Findings) -> None:
     """Report a scale that the header, the number formats or a line beside the table states and the field does not."""
     field_scales = {scale for name, _ in field.names if (scale := measure(name).scale) is not None} or {0}
-    shown_scale, thousands = _scale_of_formats(placed)
-    stated = _stated_scale(placed, field, line, shown=shown_scale, thousands=thousands, field_scales=field_scales)
+    shown_scale, thousands = _scale_in_formats(placed)
+    stated = _find_stated_scale(placed, field, line, shown=shown_scale, thousands=thousands, field_scales=field_scales)
     if stated is None:
         return
     is_stated_by_field = stated.where != "divided" and stated.scale - 3 * thousands in field_scales
@@ -119,10 +119,10 @@ class _StatedScale(NamedTuple):
     column: int | None
 
 
-def _stated_scale(
+def _find_stated_scale(
     placed: _Placed, field: Field, line: _Line | None, *, shown: int | None, thousands: int, field_scales: set[int]
 ) -> _StatedScale | None:
-    """The scale of a column's numbers; None if nothing states one.
+    """Find the scale that is stated for a column's numbers; None if nothing states one.
 
     `line`: one beside the table that states a scale. `shown`, `thousands`: the scale that number formats show, and how
     often they divide by a thousand. `field_scales`: those that the field's names state, 0 if they state none.
@@ -143,15 +143,16 @@ def _stated_scale(
 
 
 def _measure_of_header(header: str, field: Field) -> Measure:
-    """What a header says about scale, unit and currency."""
+    """Return what a header says about scale, unit and currency."""
     stated = measure(header) if header else NOTHING
     if field.type == "money" and stated.scale is None and stated.units.get("length") == frozenset({"mile"}):
         return stated._replace(scale=3)  # miles are thousands in Spanish
     return stated
 
 
-def _scale_of_formats(placed: _Placed) -> tuple[int | None, int]:
-    """The scale that most number formats of a column state (None: none), and how often they divide by a thousand."""
+def _scale_in_formats(placed: _Placed) -> tuple[int | None, int]:
+    """Return the scale that most number formats of a column state (None: none), and how often they divide by a
+    thousand."""
     units = placed.table.units.get(placed.at)
     if not units:
         return None, 0
@@ -180,7 +181,7 @@ def _report_unit(placed: _Placed, field: Field, findings: Findings) -> None:
             return
 
 
-def _report_several(columns: Sequence[_Placed], field: Field, findings: Findings) -> None:
+def _report_different_units(columns: Sequence[_Placed], field: Field, findings: Findings) -> None:
     """Report headers that state different units for a field in several tables."""
     units: dict[str, _Placed] = {}
     for placed in columns:
@@ -195,7 +196,7 @@ def _report_several(columns: Sequence[_Placed], field: Field, findings: Findings
 
 
 def unit_in(header: str) -> str | None:
-    """The unit that a header states: `kg` in `Weight (kg)`, `EUR` in `Amount EUR`; None if it states none."""
+    """Return the unit that a header states: `kg` in `Weight (kg)`, `EUR` in `Amount EUR`; None if it states none."""
     if brackets := _BRACKETS.search(header):
         return brackets[1].strip().casefold()
     currencies = measure(header).currencies
@@ -215,8 +216,9 @@ def _is_about(line: _Line, placed: _Placed, field: Field) -> bool:
     return field.type == "decimal" or "money" in classes or not (line.measure.currencies or "quantity" in classes)
 
 
-def _line(table: MappedTable) -> _Line | None:
-    """A line above or below a table, or the name of its sheet, that states a scale for all of it; None without one."""
+def _find_line(table: MappedTable) -> _Line | None:
+    """Find a line above or below a table, or the name of its sheet, that states a scale for all of it; None without
+    one."""
     for row, column, text in table.beside:
         stated = measure(text) if len(text) <= _TITLE else NOTHING
         if stated.scale is not None and (len(text.split()) <= _WORDS or _STATES.search(text)):

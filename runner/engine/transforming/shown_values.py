@@ -17,8 +17,8 @@ LONGEST: Final = 80  # characters; runner/engine/pages/fixes.py cuts longer ones
 class FoundValues:
     """Remembers the values of cells that findings are about, while their rows are at hand.
 
-    A finding waits from when it is added until `note_cells` gets its row; it may be added before or after that row is
-    transformed, but not after the row was passed on.
+    A finding waits from when it is added until `collect_cells` gets its row; it may be added before or after that row
+    is transformed, but not after the row was passed on.
     """
 
     def __init__(self, findings: Findings) -> None:
@@ -27,7 +27,7 @@ class FoundValues:
         self._waiting: dict[str, dict[int, list[int]]] = {}  # table -> row -> numbers of findings without a value yet
         self._texts: dict[int, str] = {}  # by the number of the finding
 
-    def note_cells(
+    def collect_cells(
         self,
         table: str,
         rows: Sequence[int],
@@ -38,7 +38,7 @@ class FoundValues:
 
         `columns`: by their number in the sheet. `spread`: where columns became rows, each row's own column and value.
         """
-        self._note_new()
+        self._await_new_findings()
         waiting = self._waiting.get(table)
         if not waiting:
             return
@@ -47,13 +47,13 @@ class FoundValues:
             for number in waiting.get(row, ()):
                 column = self._findings.listed[number].column or 0
                 if column == spread_column:
-                    self._note_value(number, value)
+                    self._remember_value(number, value)
                 elif column in columns:
-                    self._note_value(number, columns[column][index])
+                    self._remember_value(number, columns[column][index])
         for row in set(rows):
             waiting.pop(row, None)
 
-    def _note_new(self) -> None:
+    def _await_new_findings(self) -> None:
         """Let the findings wait that were added since the last call."""
         for number in range(self._seen, len(self._findings.listed)):
             finding = self._findings.listed[number]
@@ -61,12 +61,12 @@ class FoundValues:
                 self._waiting.setdefault(finding.place.table, {}).setdefault(finding.row, []).append(number)
         self._seen = len(self._findings.listed)
 
-    def _note_value(self, number: int, value: object) -> None:
+    def _remember_value(self, number: int, value: object) -> None:
         """Remember the start of a value as text, by the number of its finding; blanks have none."""
         if value is not None and type(value) is not NoCachedValue:
             text = str(text_of(value))
             self._texts[number] = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
     def write(self, file: IO[bytes]) -> None:
-        """Write the values, by finding."""
+        """Write the values as JSON, by the number of the finding."""
         file.write(json.dumps({str(number): text for number, text in self._texts.items()}).encode())

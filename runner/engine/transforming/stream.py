@@ -13,7 +13,7 @@ from typing import Any, Final
 from runner.engine.common import a1
 from runner.engine.common.blanks import blank_count
 from runner.engine.common.fields import Field
-from runner.engine.expressions.evaluation import Columns, computed
+from runner.engine.expressions.evaluation import Columns, evaluate_expression
 from runner.engine.expressions.signatures import Expression
 from runner.engine.mapping.output_layout import TablePlan
 from runner.engine.mapping.table_mapping import MappedTable
@@ -30,7 +30,7 @@ from runner.engine.transforming.computing import MappedValues, RowRemark
 from runner.engine.transforming.holding import Chunk
 from runner.engine.transforming.pipeline import Pipeline, write_rows
 from runner.engine.transforming.row_rules import ColumnSum
-from runner.engine.values.checking import SPREAD, CellProblem, ChunkReporter
+from runner.engine.values.checking import SPREAD, CellColumn, CellProblem, ChunkReporter
 from runner.engine.values.convert import REMARKS, Converted, Converter, text_of
 
 _NAMED: Final = 20  # columns listed in a finding
@@ -46,7 +46,10 @@ class TableStream:
     """
 
     def __init__(self, pipeline: Pipeline, table: MappedTable, plan: TablePlan, allowed: Mapping[str, Any]) -> None:
-        """`allowed`: the values of lookup tables, by field, for fields that allow only these."""
+        """Plan how each output column gets its values from this table; no row is read yet.
+
+        `allowed`: the values of lookup tables, by field, for fields that allow only these.
+        """
         self._pipeline = pipeline
         self._table = table
         self.table_id = table.source.id
@@ -54,16 +57,16 @@ class TableStream:
         self._own = len(table.source.columns)  # positions from here on are of added columns, not of the sheet
         self._late: list[int] = []  # output columns whose rule runs after all others have their values
         self._points_at: dict[int, int] = {}  # output column without a source -> the column of the sheet to point at
-        self._combined = self._combinations()
+        self._combined = self._converters_of_combined()
         fields = [column.field for column in pipeline.columns]
         maps = ((n, field.value_map) for n, field in enumerate(fields) if field is not None)
         self._value_maps = {n: MappedValues(value_map) for n, value_map in maps if value_map is not None}
         self._by_name = {field.name: n for n, field in enumerate(fields) if field is not None}
         self.converters = [
-            self._converter(n, column.field, index, allowed)
+            self._choose_converter(n, column.field, index, allowed)
             for n, (column, index) in enumerate(zip(pipeline.columns, plan.sources, strict=True))
         ]
-        columns = [self._column(n) for n in range(len(pipeline.columns))]
+        columns = [self._column_of_sheet(n) for n in range(len(pipeline.columns))]
         # By output column: the merged cells in its column of the sheet.
         self._merges = [None if at is None else filling.of_column(table.source.merged, at) for at in columns]
         self.filled_down: dict[int, FilledDown] = {}  # by output column: blank cells that took the value above
@@ -74,7 +77,7 @@ class TableStream:
         late = {name for name, n in self._by_name.items() if n in self._late}
         # Names of computed fields: before and after those whose rule is late.
         self._before, self._after = pipeline.computations.in_turns(late)
-        self._choose_cells_to_point_at()
+        self._choose_columns_to_point_at()
         self._remarks: list[RowRemark] = []  # of the chunk that is being transformed
         self.sums: list[ColumnSum] = []  # set by the caller, for rules that compare sums
         self._reported: set[tuple[int, str]] = set()  # output columns and codes of findings that are reported once
@@ -95,11 +98,13 @@ class TableStream:
         used = {*plan.sources, *(at for parts in self._combined.values() for at, _ in parts)}
         self.left_out = {n: 0 for n in range(len(table.source.columns)) if n not in used}  # column -> non-blank cells
 
-    def _converter(
+    def _choose_converter(
         self, n: int, field: Field | None, index: int | None, allowed: Mapping[str, Sequence[Any]]
     ) -> Converter | None:
-        """What converts an output column, None if it gets no values; adds it to `_late` if its rule has to wait for the
-        values of the others."""
+        """Choose what converts an output column, None if it gets no values.
+
+        Adds the column to `_late` if its rule has to wait for the values of the others.
+        """
         if field is None:
             return None
         rule = self._pipeline.package.transforms.get(field.name)
@@ -118,22 +123,22 @@ class TableStream:
             converter.use_spellings(learnt)
         return converter
 
-    def _combinations(self) -> dict[int, list[tuple[int, Converter]]]:
-        """Output column -> position and converter of each column, for fields that take several columns."""
+    def _converters_of_combined(self) -> dict[int, list[tuple[int, Converter]]]:
+        """For output columns that several columns fill: the position and the converter of each."""
         combinations = {}
         for n, column in enumerate(self._pipeline.columns):
             if column.field is not None and (positions := self._table.combined.get(column.field.name)):
                 combinations[n] = [(at, self._table.converter(column.field, at)) for at in positions]
         return combinations
 
-    def _choose_cells_to_point_at(self) -> None:
+    def _choose_columns_to_point_at(self) -> None:
         """Set which column a finding names on a field that has no column of its own: the first that it is made of."""
         columns = self._table.source.columns
         for n, combined in self._combined.items():
             first_position, _ = combined[0]
             self._points_at[n] = columns[first_position].index
         for name in self._pipeline.computations.order:
-            uses = (self._column(self._by_name[used]) for used in self._pipeline.computations.uses(name))
+            uses = (self._column_of_sheet(self._by_name[used]) for used in self._pipeline.computations.uses(name))
             at = next((column for column in uses if column is not None), None)
             if at is not None:
                 self._points_at[self._by_name[name]] = at
@@ -143,9 +148,9 @@ class TableStream:
         pipeline, count = self._pipeline, len(rows.numbers)
         reporter = self.reporter(rows.numbers, rows.value_columns)
         if rows.filled:
-            self._count_filled(rows.filled)
+            self._count_filled_down(rows.filled)
         clock = perf_counter()
-        output, bad_cells = self._transform(rows, reporter, count)
+        output, bad_cells = self._transform_chunk(rows, reporter, count)
         self.shares.add(rows.columns, count)
         for n, wrong in enumerate(bad_cells):
             if wrong and (at := self.sources[n]) is not None and at < self._own:
@@ -159,10 +164,12 @@ class TableStream:
             totals = {n for n, row in enumerate(rows.numbers) if row in self._table.source.table.totals}
             for column_sum in self.sums:
                 column_sum.add(self._by_field(output), self._wrong_by_field(bad_cells), totals)
-        chunk = Chunk(rows.numbers, output, bad_cells, self._remarks, reporter.errors, rows.value_columns)
+        chunk = Chunk(
+            rows.numbers, output, bad_cells, self._remarks, reporter.errors, rows.value_columns, chosen=reporter.chosen
+        )
         self._remarks = []
         if pipeline.filter is not None:
-            chunk = self._filter(pipeline.filter, chunk, reporter)
+            chunk = self._filter_rows(pipeline.filter, chunk, reporter)
         if pipeline.held is not None:
             pipeline.held.add(self.table_id, chunk)
         else:
@@ -172,26 +179,25 @@ class TableStream:
             values_by_column = {column.index: rows.columns[at] for at, column in enumerate(source.columns)}
             at = source.place_of_values
             spread = [] if at is None else list(zip(rows.value_columns, rows.columns[at], strict=True))
-            pipeline.values.note_cells(source.place.table, rows.numbers, values_by_column, spread)
+            pipeline.values.collect_cells(source.place.table, rows.numbers, values_by_column, spread)
 
-    def _filter(self, expression: Expression, chunk: Chunk, reporter: ChunkReporter) -> Chunk:
-        """The rows that the filter keeps: all but those for which it is false. Those that it cannot judge are
-        flagged."""
+    def _filter_rows(self, expression: Expression, chunk: Chunk, reporter: ChunkReporter) -> Chunk:
+        """Leave out the rows for which the filter is false, and flag those that it cannot judge, which stay."""
         columns = Columns(
             self._by_field(chunk.columns), self._wrong_by_field(chunk.wrong), len(chunk.numbers)
         )  # fmt: skip
-        judged = computed(expression, columns)
+        judged = evaluate_expression(expression, columns)
         unsure = [n for n, holds in enumerate(judged.values) if holds is None]
         if unsure:
-            first = next((at for name in expression.fields if (at := self._column(self._by_name[name]))), None)
+            first = next((at for name in expression.fields if (at := self._column_of_sheet(self._by_name[name]))), None)
             what = "rows.filter is neither true nor false for this row, which is kept; to settle it: coalesce(…) in it"
             reporter.flag(unsure, "filter_unsure", "warning", what, column=first, field=None, rule="rows.filter")
         if False not in judged.values:
             return chunk
-        return self._without_rows(chunk, [n for n, v in enumerate(judged.values) if v is not False], FILTERED)
+        return self._leave_rows_out(chunk, [n for n, v in enumerate(judged.values) if v is not False], FILTERED)
 
-    def _without_rows(self, chunk: Chunk, indexes: Sequence[int], kind: str) -> Chunk:
-        """The rows of a chunk with these indexes; rows of the sheet of which none stays are booked as removed.
+    def _leave_rows_out(self, chunk: Chunk, indexes: Sequence[int], kind: str) -> Chunk:
+        """Return the rows of a chunk with these indexes; rows of the sheet of which none stays are booked as removed.
 
         `kind`: why they are removed, for the ledger.
         """
@@ -201,16 +207,16 @@ class TableStream:
         return stay
 
     def without_duplicates(self, chunk: Chunk, gone: bytearray) -> Chunk:
-        """The chunk without the rows that are 1 in `gone`, of which another one with the same key stays."""
+        """Return the chunk without the rows that are 1 in `gone`, of which another one with the same key stays."""
         if 1 not in gone:
             return chunk
-        return self._without_rows(chunk, [i for i, is_gone in enumerate(gone) if not is_gone], DUPLICATE)
+        return self._leave_rows_out(chunk, [i for i, is_gone in enumerate(gone) if not is_gone], DUPLICATE)
 
     def flag_tied(self, chunk: Chunk, indexes: Sequence[int], by: str) -> None:
         """Flag rows that stay though another row with their key is as new by the field `by`."""
-        reporter = self.reporter(chunk.numbers, chunk.value_columns)
+        reporter = self.reporter(chunk.numbers, chunk.value_columns, chunk.chosen)
         what = f"is as new as another row with its key; the last of them stays; to settle it: a {by} that differs"
-        at = self._column(self._by_name[by])
+        at = self._cell_column(self._by_name[by], reporter)
         reporter.flag(indexes, "dedupe_tied", "warning", what, column=at, field=by, rule="rows.dedupe")
 
     def finish(self, chunk: Chunk) -> None:
@@ -220,18 +226,19 @@ class TableStream:
             return
         clock = perf_counter()
         self._count_blanks(output, count)
-        reporter = self.reporter(chunk.numbers, chunk.value_columns)
+        reporter = self.reporter(chunk.numbers, chunk.value_columns, chunk.chosen)
         reporter.errors = chunk.errors
         self._flag_remarks(chunk.remarks, reporter)
         self._validate(output, chunk.wrong, reporter, count)
         if reporter.errors:
-            pipeline.errors.add(self._table.source, _by_row(reporter))
-            if rejected := _split_off(reporter, pipeline.splits_off):
+            pipeline.errors.add(self._table.source, _errors_by_row(reporter))
+            if rejected := _rows_to_split_off(reporter, pipeline.splits_off):
                 self._table.source.split_off.add(sorted(rejected))
                 stay = [i for i in range(count) if reporter.rows[i] not in rejected]
                 output, count = [[values[i] for i in stay] for values in output], len(stay)
                 value_columns = [chunk.value_columns[i] for i in stay] if chunk.value_columns else ()
-                reporter = self.reporter([reporter.rows[i] for i in stay], value_columns)
+                chosen = {n: [columns[i] for i in stay] for n, columns in chunk.chosen.items()}
+                reporter = self.reporter([reporter.rows[i] for i in stay], value_columns, chosen)
         clock = pipeline.times.spend("validate", clock)
         if count:
             self._write(output, reporter, count)
@@ -242,24 +249,31 @@ class TableStream:
         self.partly += sum(left for row, left in chunk.partly.items() if row in source_rows)
         # The rows themselves are gone; these are their values.
         if pipeline.values is not None and pipeline.held is not None:
-            values_by_column = {at: values for n, values in enumerate(chunk.columns) if (at := self._column(n))}
-            pipeline.values.note_cells(self._table.source.place.table, chunk.numbers, values_by_column)
+            values_by_column = {
+                at: values for n, values in enumerate(chunk.columns) if (at := self._column_of_sheet(n))
+            }
+            for n, columns in chunk.chosen.items():
+                values_by_column |= dict.fromkeys(columns, chunk.columns[n])
+            pipeline.values.collect_cells(self._table.source.place.table, chunk.numbers, values_by_column)
 
     def _flag_remarks(self, remarks: Sequence[RowRemark], reporter: ChunkReporter) -> None:
         """Flag what was remarked on while the rows were transformed."""
         for remark in remarks:
             field = self._pipeline.columns[remark.column].field
             if field is not None:
-                at = self._column(remark.column) if remark.points_at is None else remark.points_at
+                about = remark.column if remark.points_at is None else remark.points_at
+                at = self._cell_column(about, reporter)
                 reporter.flag(
                     remark.indexes, remark.code, field.severity, remark.what, column=at, field=field.name,
                     rule=remark.rule,
                 )  # fmt: skip
 
-    def reporter(self, rows: list[int], value_columns: Sequence[int]) -> ChunkReporter:
-        """What reports findings about these rows; `value_columns`: of rows that columns became, one for each row."""
+    def reporter(
+        self, rows: list[int], value_columns: Sequence[int], chosen: Mapping[int, Sequence[int]] | None = None
+    ) -> ChunkReporter:
+        """Make what reports findings about these rows; the other arguments are as in a Chunk."""
         return ChunkReporter(
-            self._pipeline.findings, self._table.source.place, rows, value_columns=value_columns,
+            self._pipeline.findings, self._table.source.place, rows, value_columns=value_columns, chosen=chosen,
             cells_outside_table=self._cells_outside_table,
         )  # fmt: skip
 
@@ -270,11 +284,11 @@ class TableStream:
             cells = "blank cell" if count == 1 else "blank cells"
             self._pipeline.findings.add(
                 "filled_down", "info", f"{count:,} {cells} took the value above, as fill_down asks",
-                place=self._table.source.place, row=row, column=self._column(n),
+                place=self._table.source.place, row=row, column=self._column_of_sheet(n),
                 field=field.name if field else None, rule="fill_down", count=count,
             )  # fmt: skip
 
-    def _count_filled(self, filled: Mapping[int, FilledDown]) -> None:
+    def _count_filled_down(self, filled: Mapping[int, FilledDown]) -> None:
         """Count the blank cells that took the value above, by output column."""
         for n, index in enumerate(self.sources):
             if index is not None and index in filled and self._pipeline.columns[n].field is not None:
@@ -291,12 +305,12 @@ class TableStream:
 
     @property
     def valueless(self) -> list[str]:
-        """Declared fields that have no value in any row."""
+        """List the declared fields that have no value in any row."""
         return [column.field.name for n in self._valueless if (column := self._pipeline.columns[n]).field is not None]
 
     @property
     def blanks_by_limited_field(self) -> dict[str, int]:
-        """How many blanks the fields have whose `max_blank_share` limits them."""
+        """Count the blanks of the fields that `max_blank_share` limits."""
         columns = self._pipeline.columns
         return {field.name: blanks for n, blanks in self._blanks.items() if (field := columns[n].field) is not None}
 
@@ -313,7 +327,7 @@ class TableStream:
         self, reporter: ChunkReporter, n: int, indexes: list[int], code: str, *, severity: str, what: str
     ) -> None:  # fmt: skip
         """Flag cells of an output column that were not written as they are."""
-        self._flag(n, reporter, indexes, code, severity=severity, what=what, rule="write")
+        self._flag_cells(n, reporter, indexes, code, severity=severity, what=what, rule="write")
 
     def report_left_out(self) -> None:
         """Report columns of the table that have values and are not in the output."""
@@ -344,7 +358,7 @@ class TableStream:
     def _lacks_values(self, n: int, field: Field) -> bool:
         """Whether a field that should have a column has none, and no values from anywhere else."""
         has_column = self.sources[n] is not None or self.converters[n] is not None
-        has_values = self.present[n] > 0 or _default_of(field) is not None
+        has_values = self.present[n] > 0 or _value_without_column(field) is not None
         should_have_one = field.declared and field.needs_some_column and not field.required and not field.optional
         return should_have_one and not has_column and not has_values
 
@@ -362,7 +376,7 @@ class TableStream:
                 continue
             is_blank = shares.blank[at] >= shares.rows and not self.present[n]
             may_be_blank = not field.declared or field.required or field.optional
-            if is_blank and not may_be_blank and _default_of(field) is None:
+            if is_blank and not may_be_blank and _value_without_column(field) is None:
                 self._table.report_blank(field, at, self._pipeline.findings, full, wrong)
 
     def report_blanked(self) -> None:
@@ -377,7 +391,7 @@ class TableStream:
             what += "; it can end without a return; to settle it: return the value, or None for a blank" * loose
             self._pipeline.findings.add(
                 "transform_blanked", "info" if self.present[n] and not loose else "warning", what,
-                place=self._table.source.place, row=row, column=self._column(n) or None,
+                place=self._table.source.place, row=row, column=self._column_of_sheet(n) or None,
                 field=field.name if field else None,
                 rule=rule.name, file=rule.file, line=rule.line, count=count,
             )  # fmt: skip
@@ -389,49 +403,61 @@ class TableStream:
             row_and_count = self._blanked.setdefault((n, rule), [reporter.rows[blanked[0]], 0])
             row_and_count[1] += len(blanked)
 
-    def _flag(
+    def _flag_cells(
         self, n: int, reporter: ChunkReporter, indexes: list[int], code: str, *, severity: str, what: str,
         rule: str | None, at: int | None = None,
     ) -> None:  # fmt: skip
         """Flag cells of an output column where they are in the sheet; `at`: if they are from one of several columns."""
         field = self._pipeline.columns[n].field
         name = field.name if field else None
-        column = self._column(n) if at is None else self._table.source.columns[at].index
+        column = self._cell_column(n, reporter) if at is None else self._table.source.columns[at].index
         reporter.flag(indexes, code, severity, what, column=column, field=name, rule=rule)
 
-    def _column(self, n: int) -> int | None:
-        """The column of the sheet that findings about an output column name; SPREAD: each row's own; None: none."""
+    def _column_of_sheet(self, n: int) -> int | None:
+        """Return the column of the sheet that findings about an output column name; SPREAD: each row's own; None:
+        none."""
         index, source = self.sources[n], self._table.source
         if index is None or index >= self._own:
             is_spread = index is not None and source.added[index - self._own] in (NAME, VALUE) and source.spread
             return SPREAD if is_spread else self._points_at.get(n)
         return source.columns[index].index
 
-    def _transform(self, rows: Rows, reporter: ChunkReporter, count: int) -> tuple[list[list[Any]], list[list[int]]]:
-        """The values of each output column for a chunk, and the indexes of cells in it that are not of their type."""
+    def _cell_column(self, n: int, reporter: ChunkReporter) -> CellColumn:
+        """Return where findings about the rows of a chunk are: one column for all rows, or one for each."""
+        return reporter.chosen.get(n) or self._column_of_sheet(n)
+
+    def _transform_chunk(
+        self, rows: Rows, reporter: ChunkReporter, count: int
+    ) -> tuple[list[list[Any]], list[list[int]]]:
+        """Compute the values of each output column for a chunk, and the indexes of cells in it that are not of their
+        type."""
         converted = [self._convert_column(n, rows, reporter, count) for n in range(len(self._pipeline.columns))]
         output, bad_cells = [values for values, _ in converted], [wrong for _, wrong in converted]
         if self._before:
             self._compute_declared(self._before, output, bad_cells, reporter)
         for n in self._late:
-            self._compute(n, rows, output, bad_cells, reporter)
+            self._run_late_rule(n, rows, output, bad_cells, reporter)
         if self._after:
             self._compute_declared(self._after, output, bad_cells, reporter)
         if self._pipeline.hooks.has("after_transform"):
-            self._after_transform(output, bad_cells, reporter, count)
+            self._run_after_transform(output, bad_cells, reporter, count)
         if self._pipeline.package.files:
             for n, values in enumerate(output):
                 self.present[n] += count - values.count(None)
         return output, bad_cells
 
     def _convert_column(self, n: int, rows: Rows, reporter: ChunkReporter, count: int) -> Converted:
-        """The values and bad cells of an output column: from its source column, from several, or its default.
+        """Compute the values and bad cells of an output column: from its source column, from several, or its default.
 
         Counts its values and reports what is wrong with the cells.
         """
         field, index = self._pipeline.columns[n].field, self.sources[n]
         if index is None:
-            return self._combine(n, rows, reporter) if n in self._combined else ([_default_of(field)] * count, [])
+            return (
+                self._combine_columns(n, rows, reporter)
+                if n in self._combined
+                else ([_value_without_column(field)] * count, [])
+            )
         raw = self._fill_merged(n, rows.columns[index], reporter)
         self._report_broken(raw, reporter, n)
         values, wrong = self._convert_to_type(n, raw, reporter) if field else (raw, [])
@@ -441,39 +467,49 @@ class TableStream:
         return values, wrong
 
     def _fill_merged(self, n: int, raw: list[Any], reporter: ChunkReporter) -> list[Any]:
-        """The column with the values of merged cells repeated, if the field asks for it; else flags the blanks
-        there."""
+        """Repeat the values of merged cells in the column, if the field asks for it; else flag the blanks there."""
         merges = self._merges[n]
         if merges is None or not (covered := merges.covered(reporter.rows, raw)):
             return raw
         field = self._pipeline.columns[n].field
         if field is not None and field.merged == "fill":
-            return filling.filled(raw, covered)
-        self._flag(n, reporter, list(covered), filling.CODE, severity="warning", what=filling.MESSAGE, rule="reading")
+            return filling.fill_merged(raw, covered)
+        self._flag_cells(
+            n, reporter, list(covered), filling.CODE, severity="warning", what=filling.MESSAGE, rule="reading"
+        )
         return raw
 
-    def _combine(self, n: int, rows: Rows, reporter: ChunkReporter) -> tuple[list[Any], list[int]]:
-        """The values of a field that takes several columns: the first that is there, or all of them as one text."""
+    def _combine_columns(self, n: int, rows: Rows, reporter: ChunkReporter) -> tuple[list[Any], list[int]]:
+        """Compute the values of a field that several columns fill: the first that is there, or all of them as one
+        text."""
         field = self._pipeline.columns[n].field
         if field is None or field.source is None:
             return [], []
         converted: list[Converted] = []  # of each column
+        remarks: list[list[RowRemark]] = []
         joins = field.source.options["combine"] == "join"
         for at, converter in self._combined[n]:
             raw = rows.columns[at]
             self._report_broken(raw, reporter, n, at)
             self.total[n] += len(raw) - blank_count(raw)
-            read = self._convert if joins else self._read_mapped
+            read = self._convert_values if joins else self._map_and_convert
+            earlier = len(self._remarks)
             converted.append(read(n, raw, converter, reporter, at))
+            remarks.append(self._remarks[earlier:])
+            del self._remarks[earlier:]
         if joins:
             separator = field.source.options["separator"]
             texts = ([text_of(v) for v in row if v is not None] for row in zip(*(c for c, _ in converted), strict=True))
             values: list[Any] = [separator.join(row) or None for row in texts]
             wrong: list[int] = []
             if n in self._value_maps:
-                values, wrong = self._read_mapped(n, values, self._combined[n][0][1], reporter)
+                values, wrong = self._map_and_convert(n, values, self._combined[n][0][1], reporter)
         else:
-            values, wrong = coalesced(converted)
+            values, wrong, chosen = coalesce(converted)
+            for i, of_column in enumerate(remarks):
+                self._remarks += [one._replace(indexes=[r for r in one.indexes if chosen[r] == i]) for one in of_column]
+            sheet_columns = [self._table.source.columns[at].index for at, _ in self._combined[n]]
+            reporter.chosen[n] = [sheet_columns[i] for i in chosen]
         return self._apply_rule(n, values, wrong, self._combined[n][0][1], reporter)
 
     def _compute_declared(
@@ -491,16 +527,16 @@ class TableStream:
             made = self._pipeline.computations.compute(name, columns, values_by_field)
             for failed_rows in made.failed:
                 if failed_rows.indexes:
-                    at = None if failed_rows.field is None else self._column(self._by_name[failed_rows.field])
+                    at = None if failed_rows.field is None else self._by_name[failed_rows.field]
                     self._remarks.append(
                         RowRemark(n, failed_rows.indexes, failed_rows.code, failed_rows.what, failed_rows.rule, at)
                     )
-            values, wrong = self._read_mapped(n, made.values, converter, reporter)
+            values, wrong = self._map_and_convert(n, made.values, converter, reporter)
             rule = self._pipeline.package.transforms.get(name)
             if rule is not None:
-                values = self._cells(n, reporter, values_by_field).transform(rule, values)
-                values, wrong = self._convert(n, values, converter, reporter)
-            output[n] = values_by_field[name] = _with_default(field, values)
+                values = self._calls_of_rules(n, reporter, values_by_field).transform(rule, values)
+                values, wrong = self._convert_values(n, values, converter, reporter)
+            output[n] = values_by_field[name] = _fill_default(field, values)
             bad_cells[n] = sorted({*wrong, *made.wrong})
             columns.add(name, output[n], bad_cells[n])
             self.total[n] += len(reporter.rows)
@@ -511,44 +547,48 @@ class TableStream:
         if CellError in kinds:
             indexes = [i for i, v in enumerate(raw) if type(v) is CellError]
             what = "contains a spreadsheet error such as #N/A"
-            self._flag(n, reporter, indexes, "cell_error", severity="warning", what=what, rule=None, at=column)
+            self._flag_cells(n, reporter, indexes, "cell_error", severity="warning", what=what, rule=None, at=column)
         if NoCachedValue in kinds:
             indexes = [i for i, v in enumerate(raw) if type(v) is NoCachedValue]
             what = "contains a formula without a stored result and was read as blank; open and save the file in Excel"
-            self._flag(n, reporter, indexes, "no_cached_value", severity="warning", what=what, rule=None, at=column)
+            self._flag_cells(
+                n, reporter, indexes, "no_cached_value", severity="warning", what=what, rule=None, at=column
+            )
 
     def _convert_to_type(self, n: int, raw: list[Any], reporter: ChunkReporter) -> tuple[list[Any], list[int]]:
-        """A column converted to its type, by its rule too unless that runs late; and the indexes of bad cells."""
+        """Convert a column to its type, by its rule too unless that runs late; return also the indexes of bad cells."""
         field, converter = self._pipeline.columns[n].field, self.converters[n]
         if field is None or converter is None:
             return raw, []
         values, wrong = (
-            self._read_mapped(n, raw, converter, reporter)
+            self._map_and_convert(n, raw, converter, reporter)
             if self._value_maps
-            else self._convert(n, raw, converter, reporter)
+            else self._convert_values(n, raw, converter, reporter)
         )
         return self._apply_rule(n, values, wrong, converter, reporter)
 
     def _apply_rule(
         self, n: int, values: list[Any], wrong: list[int], converter: Converter, reporter: ChunkReporter
     ) -> tuple[list[Any], list[int]]:
-        """A column after its Python rule, if it has one that needs no other field, and with its default."""
+        """Apply a column's Python rule, if it has one that needs no other field, and its default."""
         field = self._pipeline.columns[n].field
         if field is None:
             return values, wrong
         rule = self._pipeline.package.transforms.get(field.name)
         if rule is not None and n not in self._late:
-            computed = self._cells(n, reporter, {}).transform(rule, values)
-            computed, wrong = self._convert(n, computed, converter, reporter)
+            computed = self._calls_of_rules(n, reporter, {}).transform(rule, values)
+            computed, wrong = self._convert_values(n, computed, converter, reporter)
             self._count_blanked(n, rule, values, computed, reporter)
             values = computed
-        return _with_default(field, values), wrong
+        return _fill_default(field, values), wrong
 
-    def _compute(
+    def _run_late_rule(
         self, n: int, rows: Rows, output: list[list[Any]], bad_cells: list[list[int]], reporter: ChunkReporter
     ) -> None:
-        """Run a late rule: one that reads other fields of its rows, or has no source column. Sets the field's column in
-        `output` and `bad_cells`."""
+        """Run a late rule: one that reads other fields of its rows, or has no source column.
+
+        Sets the field's column in `output` and `bad_cells`.
+        """
         field, converter, index = self._pipeline.columns[n].field, self.converters[n], self.sources[n]
         if field is None or converter is None:
             return
@@ -560,16 +600,19 @@ class TableStream:
             before = output[n]
         else:
             before = [field.constant] * count
-        rule, cells = self._pipeline.package.transforms[field.name], self._cells(n, reporter, self._by_field(output))
+        rule, cells = (
+            self._pipeline.package.transforms[field.name],
+            self._calls_of_rules(n, reporter, self._by_field(output)),
+        )
         values = cells.transform(rule, output[n] if has_values else before)
-        values, bad_cells[n] = self._convert(n, values, converter, reporter)
+        values, bad_cells[n] = self._convert_values(n, values, converter, reporter)
         if has_values:
             self._count_blanked(n, rule, output[n], values, reporter)
-        output[n] = _with_default(field, values)
+        output[n] = _fill_default(field, values)
         self.changed[n] += sum(map(ne, before, output[n]))
         self.total[n] += 0 if has_values else count
 
-    def _read_mapped(
+    def _map_and_convert(
         self, n: int, raw: list[Any], converter: Converter, reporter: ChunkReporter, at: int | None = None
     ) -> Converted:  # fmt: skip
         """Convert a column to its type; cells that the field's `map` names become what it says.
@@ -578,14 +621,14 @@ class TableStream:
         """
         value_map = self._value_maps.get(n)
         if value_map is None:
-            return self._convert(n, raw, converter, reporter, at)
-        mapped, unmapped, unknown = value_map.applied(raw)
+            return self._convert_values(n, raw, converter, reporter, at)
+        mapped, unmapped, unknown = value_map.apply(raw)
         if unknown:
             self._remarks.append(RowRemark(n, unknown, "not_mapped", "is not in the field's map", "map"))
-        values, wrong = self._convert(n, unmapped, converter, reporter, at)
+        values, wrong = self._convert_values(n, unmapped, converter, reporter, at)
         return [mapped.get(i, v) for i, v in enumerate(values)], wrong
 
-    def _convert(
+    def _convert_values(
         self, n: int, values: list[Any], converter: Converter, reporter: ChunkReporter, at: int | None = None
     ) -> Converted:  # fmt: skip
         """Convert a column, or a rule's result, to its type, and report readings that may surprise."""
@@ -608,17 +651,17 @@ class TableStream:
             severity, what = REMARKS[code]
             once = severity == "info" and code != "spelling_learnt"  # of those each cell counts
             if not (once and (n, code) in self._reported):
-                self._flag(
+                self._flag_cells(
                     n, reporter, indexes[:1] if once else indexes, code, severity=severity, what=what, rule="reading",
                     at=column,
                 )  # fmt: skip
             self._reported.add((n, code))
 
-    def _cells(self, n: int, reporter: ChunkReporter, others: Mapping[str, list[Any]]) -> Cells:
-        """What calls a rule with the values of an output column, and with what rules may ask about it."""
+    def _calls_of_rules(self, n: int, reporter: ChunkReporter, others: Mapping[str, list[Any]]) -> Cells:
+        """Make what calls a rule with the values of an output column, and with what rules may ask about it."""
         field, index, source = self._pipeline.columns[n].field, self.sources[n], self._table.source
         name = field.name if field else ""
-        column = self._column(n)
+        column, cells_in = self._column_of_sheet(n), self._cell_column(n, reporter)
         arguments = {
             **self._pipeline.hooks.shared,
             "input": source.place.input,
@@ -629,31 +672,31 @@ class TableStream:
             "column": a1.letters(column) if column else None,
             "column_index": column or None,
         }
-        return Cells(reporter, column, name, arguments, others=others, strict=self._pipeline.strict)
+        return Cells(reporter, cells_in, name, arguments, others=others, strict=self._pipeline.strict)
 
     def _by_field(self, output: list[list[Any]]) -> dict[str, list[Any]]:
-        """The values of the fields, by name."""
+        """Return the values of the fields, by name."""
         return {c.field.name: output[n] for n, c in enumerate(self._pipeline.columns) if c.field is not None}
 
     def _wrong_by_field(self, bad_cells: list[list[int]]) -> dict[str, list[int]]:
-        """The indexes of cells that are not of their type, by field."""
+        """Return the indexes of cells that are not of their type, by field."""
         return {name: bad_cells[n] for name, n in self._by_name.items() if bad_cells[n]}
 
-    def _place_of(self, reporter: ChunkReporter) -> dict[str, object]:
-        """The arguments of hooks that say where a chunk is."""
+    def _hook_arguments(self, reporter: ChunkReporter) -> dict[str, object]:
+        """Return the arguments of hooks that say where a chunk is."""
         place = reporter.place
         return {"input": place.input, "sheet": place.sheet, "table": place.table, "rows": reporter.rows}
 
-    def _after_transform(
+    def _run_after_transform(
         self, output: list[list[Any]], bad_cells: list[list[int]], reporter: ChunkReporter, count: int
     ) -> None:
         """Replace values by those of the hook, in place, and convert them."""
-        changes = self._pipeline.hooks.replaced(self._by_field(output), count, **self._place_of(reporter))
+        changes = self._pipeline.hooks.replaced_columns(self._by_field(output), count, **self._hook_arguments(reporter))
         for n, column in enumerate(self._pipeline.columns):
             if column.field is not None and column.field.name in changes:
                 converter = self.converters[n] or Converter(column.field)
                 before = output[n]
-                output[n], bad_cells[n] = self._convert(n, changes[column.field.name], converter, reporter)
+                output[n], bad_cells[n] = self._convert_values(n, changes[column.field.name], converter, reporter)
                 self._count_blanked(n, self._pipeline.package.hooks["after_transform"][0], before, output[n], reporter)
 
     def _validate(
@@ -665,15 +708,19 @@ class TableStream:
             field = column.field
             if field is None or (self.converters[n] is None and output[n].count(None) == count):
                 continue  # no column and no other source of values: missing_field reports it if it matters
-            pipeline.checks[field.name].check(output[n], bad_cells[n], reporter, self._column(n))
+            pipeline.checks[field.name].check(output[n], bad_cells[n], reporter, self._cell_column(n, reporter))
             rule = pipeline.package.validators.get(field.name)
             if rule is not None:
-                self._cells(n, reporter, self._by_field(output) if rule.sees_others else {}).validate(rule, output[n])
+                self._calls_of_rules(n, reporter, self._by_field(output) if rule.sees_others else {}).validate(
+                    rule, output[n]
+                )
         hooked = pipeline.hooks.has("after_validate") or pipeline.hooks.has("accumulate")
         if not (pipeline.row_rules or pipeline.checks_by_expression or pipeline.unique_rows or hooked):
             return
         columns = self._by_field(output)
-        column_of = {c.field.name: self._column(n) for n, c in enumerate(pipeline.columns) if c.field is not None}
+        column_of = {
+            c.field.name: self._cell_column(n, reporter) for n, c in enumerate(pipeline.columns) if c.field is not None
+        }
         self._check_rows(columns, column_of, bad_cells, reporter, count)
         if hooked:
             self._run_hooks(columns, column_of, reporter, count)
@@ -681,7 +728,7 @@ class TableStream:
     def _check_rows(
         self,
         columns: Mapping[str, list[Any]],
-        column_of: Mapping[str, int | None],
+        column_of: Mapping[str, CellColumn],
         bad_cells: list[list[int]],
         reporter: ChunkReporter,
         count: int,
@@ -698,17 +745,17 @@ class TableStream:
             unique.check(columns, reporter, column_of.get(unique.fields[0]))
 
     def _run_hooks(
-        self, columns: Mapping[str, list[Any]], column_of: Mapping[str, int | None], reporter: ChunkReporter, count: int
+        self, columns: Mapping[str, list[Any]], column_of: Mapping[str, CellColumn], reporter: ChunkReporter, count: int
     ) -> None:
         """Flag what the hooks find, and let them gather what they want of the rows that are written."""
         pipeline = self._pipeline
-        arguments: dict[str, object] = {"columns": columns, **self._place_of(reporter)}
-        for rule, index, name, code, severity, message in pipeline.hooks.issues(count, set(columns), **arguments):
+        arguments: dict[str, object] = {"columns": columns, **self._hook_arguments(reporter)}
+        for rule, index, name, code, severity, message in pipeline.hooks.row_issues(count, set(columns), **arguments):
             reporter.flag(
                 [index], code, severity, message, column=column_of.get(name or ""), field=name, rule=rule.name,
                 file=rule.file, line=rule.line,
             )  # fmt: skip
-        if rejected := _split_off(reporter, pipeline.splits_off):
+        if rejected := _rows_to_split_off(reporter, pipeline.splits_off):
             good = [i for i in range(count) if reporter.rows[i] not in rejected]
             columns = {name: [values[i] for i in good] for name, values in columns.items()}
             arguments |= {"columns": columns, "rows": [reporter.rows[i] for i in good]}
@@ -735,21 +782,23 @@ def write_sorted(pipeline: Pipeline, streams: Mapping[str, TableStream]) -> None
         write_rows(pipeline, output, len(rows), flag)
 
 
-def coalesced(columns: Sequence[Converted]) -> Converted:
-    """The first value of each row that is not blank, and the indexes of rows whose value is not of its type."""
+def coalesce(columns: Sequence[Converted]) -> tuple[list[Any], list[int], list[int]]:
+    """Return the first value of each row that is not blank, the indexes of rows whose value is not of its type, and for
+    each row which of the columns has its value."""
     values, wrong = list(columns[0][0]), set(columns[0][1])
-    for others, other_wrong in columns[1:]:
+    chosen = [0] * len(values)
+    for i, (others, other_wrong) in enumerate(columns[1:], 1):
         other_wrong_set = set(other_wrong)
         for n, value in enumerate(values):
             if value is None and others[n] is not None:
-                values[n] = others[n]
+                values[n], chosen[n] = others[n], i
                 if n in other_wrong_set:
                     wrong.add(n)
-    return values, sorted(wrong)
+    return values, sorted(wrong), chosen
 
 
-def _split_off(reporter: ChunkReporter, which: SplitOff) -> set[int]:
-    """The numbers in the sheet of rows that have errors and are not written.
+def _rows_to_split_off(reporter: ChunkReporter, which: SplitOff) -> set[int]:
+    """Return the numbers in the sheet of rows that have errors and are not written.
 
     Of rows that columns became, all of one sheet row go together.
     """
@@ -762,23 +811,23 @@ def _split_off(reporter: ChunkReporter, which: SplitOff) -> set[int]:
     }
 
 
-def _by_row(reporter: ChunkReporter) -> dict[int, list[CellProblem]]:
-    """The errors of a chunk, by the number of the row in the sheet."""
+def _errors_by_row(reporter: ChunkReporter) -> dict[int, list[CellProblem]]:
+    """Return the errors of a chunk, by the number of the row in the sheet."""
     problems: dict[int, list[CellProblem]] = {}
     for i, errors in reporter.errors.items():
         problems.setdefault(reporter.rows[i], []).extend(errors)
     return problems
 
 
-def _default_of(field: Field | None) -> Any:
-    """The value of every row if no column was found for the field."""
+def _value_without_column(field: Field | None) -> Any:
+    """Return the value of every row if no column was found for the field."""
     if field is None:
         return None
     return field.default if field.constant is None else field.constant
 
 
-def _with_default(field: Field, values: list[Any]) -> list[Any]:
-    """The values with the field's default for each blank."""
+def _fill_default(field: Field, values: list[Any]) -> list[Any]:
+    """Replace each blank by the field's default."""
     if field.default is None or None not in values:
         return values
     return [field.default if v is None else v for v in values]

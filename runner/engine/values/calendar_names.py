@@ -72,15 +72,18 @@ _WEEKDAYS: Final = (
 
 
 def folded(text: str) -> str:
-    """The text without case and accents, so that names of any spelling compare equal."""
+    """Return the text without case and accents, so that names of months and days compare equal however they are
+    spelled.
+    """
     if text.isascii():
         return text.lower()
     bare = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
     return unicodedata.normalize("NFC", bare)
 
 
-def _months() -> dict[str, int]:
-    """Folded names of months in all languages -> their number."""
+def _number_month_names() -> dict[str, int]:
+    """Map the folded names of months in all languages to their numbers; raises ValueError if a name means two
+    months."""
     names: dict[str, int] = {}
     for line in (*_FULL.values(), *_SHORT.values()):
         for number, name in enumerate(line.split(), 1):
@@ -89,7 +92,7 @@ def _months() -> dict[str, int]:
     return names
 
 
-MONTHS: Final = _months()
+MONTHS: Final = _number_month_names()
 WEEKDAYS: Final = frozenset(map(folded, _WEEKDAYS.split()))
 # One line per language, from Monday on; a word that stands for two days in two languages counts as both.
 _WEEKS: Final = (
@@ -108,8 +111,7 @@ _WEEKS: Final = (
     "pondeli utery streda ctvrtek patek sobota nedele", "po ut st ct pa so ne",
     "понедельник вторник среда четверг пятница суббота воскресенье", "пн вт ср чт пт сб вс",
 )  # fmt: skip
-# Name -> the weekdays that it stands for, from 0 for Monday  # name -> the weekdays that it stands for, from 0 for
-# Monday.
+# Name -> the weekdays that it stands for, from 0 for Monday.
 DAYS: Final = {
     name: {week.split().index(name) for week in _WEEKS if name in week.split()}
     for week in _WEEKS

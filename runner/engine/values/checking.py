@@ -8,7 +8,6 @@ thirty million runs.
 import operator
 import re
 from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -36,8 +35,8 @@ _DIRECTIVES: Final = {
 }  # fmt: skip
 
 
-def _as_written(format_text: str) -> str:
-    """A format in the letters that people use: DD.MM.YYYY for %d.%m.%Y."""
+def _in_human_letters(format_text: str) -> str:
+    """Write a format in the letters that people use: DD.MM.YYYY for %d.%m.%Y."""
     for directive, letters in _DIRECTIVES.items():
         format_text = format_text.replace(directive, letters)
     return format_text
@@ -54,6 +53,9 @@ class CellProblem(NamedTuple):
 
 SPREAD: Final = 0  # instead of a column: each row's own, where columns became rows
 
+# Where findings are: a column of the sheet (1-based), SPREAD, the column of each row of the chunk, or none.
+CellColumn = int | Sequence[int] | None
+
 
 class ChunkReporter:
     """Reports what is wrong with the rows of one chunk of a table.
@@ -61,7 +63,7 @@ class ChunkReporter:
     `flag` adds to `findings`, which the whole job shares, and collects errors in `errors` until the chunk is written.
     """
 
-    __slots__ = ("cells_outside_table", "errors", "findings", "place", "rows", "value_columns")
+    __slots__ = ("cells_outside_table", "chosen", "errors", "findings", "place", "rows", "value_columns")
 
     def __init__(
         self,
@@ -70,17 +72,20 @@ class ChunkReporter:
         rows: list[int],
         *,
         value_columns: Sequence[int] = (),
+        chosen: Mapping[int, Sequence[int]] | None = None,
         cells_outside_table: Mapping[str, tuple[int, int]] | None = None,
     ) -> None:
-        """`rows`: the number in the sheet of each row of the chunk.
+        """Prepare to report on one chunk; `rows` has the number of each of its rows in the sheet.
 
         `value_columns`: after an unpivot, for each row the column of the sheet that its value came from.
+        `chosen`: likewise, by output column, for fields that take the first value of several columns.
         `cells_outside_table`: for fields that have one value for all rows, the row and column of its cell.
         """
         self.findings = findings
         self.place = place
         self.rows = rows
         self.value_columns = value_columns
+        self.chosen = dict(chosen or {})
         self.cells_outside_table = cells_outside_table or {}
         self.errors: dict[int, list[CellProblem]] = {}  # by the index of the row in the chunk
 
@@ -91,7 +96,7 @@ class ChunkReporter:
         severity: str,
         message: str,
         *,
-        column: int | None,
+        column: CellColumn,
         field: str | None,
         rule: str | None,
         file: str | None = None,
@@ -99,13 +104,12 @@ class ChunkReporter:
     ) -> None:
         """Add a finding for each of these rows of the chunk, and collect it as the row's error if it is one.
 
-        The finding is at the cell in `column` (1-based, in the sheet; SPREAD: the row's own of `value_columns`). What
-        is wrong with a cell outside the table is one finding about that cell, counted for each row.
+        What is wrong with a cell outside the table is one finding about that cell, counted for each row.
         """
         fixed = self.cells_outside_table.get(field or "")
         flagged = 0
         for i in indexes:
-            at = self.value_columns[i] if column == SPREAD else column
+            at = self.column_of(column, i)
             if severity == "error":
                 self.errors.setdefault(i, []).append(CellProblem(at, field, code, message))
             flagged += 1
@@ -120,6 +124,12 @@ class ChunkReporter:
                 rule=rule, file=file, line=line, count=flagged,
             )  # fmt: skip
 
+    def column_of(self, column: CellColumn, index: int) -> int | None:
+        """The column of the sheet in which a row of the chunk has its cell."""
+        if isinstance(column, Sequence):
+            return column[index]
+        return self.value_columns[index] if column == SPREAD else column
+
 
 Report = Callable[..., None]  # flags cells: their indexes, a code, what is wrong with them, and the rule that says so
 
@@ -131,17 +141,18 @@ class FieldChecks:
     """
 
     def __init__(self, field: Field, allowed: frozenset[Any] | None) -> None:
-        """`allowed`: folded, of the field's list or lookup table; None: any value is."""
+        """Prepare to check a field; `allowed` has the folded values of its list or lookup table, None if any value is
+        allowed.
+        """
         self.field = field
         self._allowed = allowed
         self._known_allowed: set[Any] = {None}  # values already found to be allowed
         self._seen = SeenValues() if field.unique else None
 
-    def check(self, values: list[Any], bad: list[int], reporter: ChunkReporter, column: int | None) -> None:
+    def check(self, values: list[Any], bad: list[int], reporter: ChunkReporter, column: CellColumn) -> None:
         """Flag every cell that breaks a rule of the field.
 
-        `bad`: indexes of cells that are not of the type; of the other rules only `unique` applies to them. `column`: as
-        `flag` takes it.
+        `bad`: indexes of cells that are not of the type; of the other rules only `unique` applies to them.
         """
         field, skip = self.field, set(bad)
         report = partial(self._report, reporter, column)
@@ -162,19 +173,21 @@ class FieldChecks:
             report(repeats, "duplicate", what="duplicates a value in an earlier row", rule="unique")
 
     def _report(
-        self, reporter: ChunkReporter, column: int | None, cells: Sequence[int], code: str, *, what: str, rule: str = ""
+        self, reporter: ChunkReporter, column: CellColumn, cells: Sequence[int], code: str, *, what: str, rule: str = ""
     ) -> None:
         """Flag the cells with these indexes; a finding that names no rule gets its code as the rule."""
         field = self.field
         reporter.flag(cells, code, field.severity, what, column=column, field=field.name, rule=rule or code)
 
     def _check_type(self, values: list[Any], bad: list[int], report: Report) -> None:
-        """Report the cells that could not be converted."""
+        """Report the cells that could not be converted to the field's type, but not spreadsheet errors, which are
+        reported already.
+        """
         field = self.field
         what = FindingText(f"is not {_A_VALID.get(field.type, 'a valid ' + field.type)}", field.type)
         if field.formats:
             what = FindingText(
-                f"{what} in the given formats", "formats", formats=", ".join(map(_as_written, field.formats))
+                f"{what} in the given formats", "formats", formats=", ".join(map(_in_human_letters, field.formats))
             )
         untyped = [i for i in bad if type(values[i]) is not CellError]  # an error cell has a finding of its own
         report(untyped, "type_error", what=what, rule=f"type:{field.type}")
@@ -243,35 +256,35 @@ class FieldChecks:
 
 
 def _without_errors(values: list[Any], skip: set[int]) -> list[Any]:
-    """The values, with None for the spreadsheet errors among the cells at the indexes `skip`."""
+    """Return the values with None in place of the spreadsheet errors (#N/A) among the cells at the indexes `skip`."""
     if not skip:
         return values
     return [None if i in skip and type(v) is CellError else v for i, v in enumerate(values)]
 
 
-def _is_beyond(value: Any, limit: Any, name: str) -> bool:
-    """Whether a value is below a `min` or above a `max`."""
-    return bool(value < limit if name == "min" else value > limit)
+def _is_beyond(value: Any, limit: Any, limit_name: str) -> bool:
+    """Whether a value is below the `limit` called `min`, or above the one called `max`."""
+    return bool(value < limit if limit_name == "min" else value > limit)
 
 
-IN_SET: Final = 1_100_000  # a set costs some 90 bytes an entry, a sorted array 8; most sheets are shorter than this
+IN_SET: Final = 150_000  # a set costs some 80 bytes an entry and little time, a table 12 to 24 bytes; most are small
 
 
 def _hash_of(value: Any) -> int:
-    """The hash of a value; a number has the same one as 5, as 5.0 and as text."""
+    """Return the hash of a value that is not a text; 5 and 5.0 have the hash of the text 5 after a NUL, and so equal
+    each other.
+    """
     return hash(f"\0{int(value) if type(value) is float and value.is_integer() else value!r}")
 
 
-MAX_RUNS: Final = 8  # sorted arrays that are searched one after the other
-
-
 class SeenValues:
-    """Remembers the values of a unique field, as hashes: the latest in a set, the others in sorted arrays."""
+    """Remembers the values of a unique field, as hashes: few in a set, many in a table of open addressing."""
 
     def __init__(self, in_set: int = IN_SET) -> None:
         self._in_set = in_set
-        self._latest: set[int] = set()
-        self._runs: list[array[int]] = []
+        self._few: set[int] = set()
+        self._table: array[int] = array("q")  # empty until there are many; a power of two of slots, 0 in free ones
+        self._filled = 0  # slots of the table
 
     def repeats(self, values: Sequence[Any]) -> list[int]:
         """Remember these values, and return the indexes of those that an earlier row has: of this call or one before.
@@ -279,44 +292,61 @@ class SeenValues:
         Blanks are neither remembered nor returned.
         """
         hashes = [v if v is None else hash(v) if type(v) is str else _hash_of(v) for v in values]
-        latest = self._latest
-        if not self._runs:  # most chunks contain only new values
-            distinct = {value_hash for value_hash in hashes if value_hash is not None}
-            if len(distinct) == len(hashes) and latest.isdisjoint(distinct):
-                latest |= distinct
-                self._sort_latest_if_many()
-                return []
-        repeated = []
-        for i, value_hash in enumerate(hashes):
-            if value_hash is None:
-                continue
-            if value_hash in latest or (self._runs and self._is_in_runs(value_hash)):
-                repeated.append(i)
-            else:
-                latest.add(value_hash)
-        self._sort_latest_if_many()
+        if self._table:
+            return self._repeats_by_table(hashes)
+        few = self._few
+        distinct = {value_hash for value_hash in hashes if value_hash is not None}
+        if len(distinct) == len(hashes) and few.isdisjoint(distinct):  # as in most chunks
+            repeated = []
+            few |= distinct
+        else:
+            repeated = self._repeats_by_set(hashes)
+        if len(few) > self._in_set:
+            self._move(few, len(few))
+            few.clear()
         return repeated
 
-    def _is_in_runs(self, value_hash: int) -> bool:
-        """Whether a hash is in one of the sorted arrays."""
-        for run in self._runs:
-            position = bisect_left(run, value_hash)
-            if position < len(run) and run[position] == value_hash:
-                return True
-        return False
+    def _repeats_by_set(self, hashes: Sequence[int | None]) -> list[int]:
+        """Add hashes to the set, and return the indexes of those that were in it."""
+        few, repeated = self._few, []
+        for index, value_hash in enumerate(hashes):
+            if value_hash in few:
+                repeated.append(index)
+            elif value_hash is not None:
+                few.add(value_hash)
+        return repeated
 
-    def _sort_latest_if_many(self) -> None:
-        """Move the hashes of a full set to a sorted array, which takes less memory; many arrays become one."""
-        if len(self._latest) < self._in_set:
-            return
-        run = array("q", sorted(self._latest))
-        self._latest = set()
-        if len(self._runs) >= MAX_RUNS:
-            for old in self._runs:
-                run.extend(old)
-            run = array("q", sorted(run))
-            self._runs = []
-        self._runs.append(run)
+    def _repeats_by_table(self, hashes: Sequence[int | None]) -> list[int]:
+        """Add hashes to the table, and return the indexes of those that were in it."""
+        if (entries := self._filled + len(hashes)) * 3 > len(self._table) * 2:
+            self._move(filter(None, self._table), entries)
+        table, mask, repeated, added = self._table, len(self._table) - 1, [], 0
+        for index, value_hash in enumerate(hashes):
+            if value_hash is None:
+                continue
+            entry = value_hash or 1  # 0 is a free slot
+            at = entry & mask
+            while (found := table[at]) and found != entry:
+                at = (at + 1) & mask
+            if found:
+                repeated.append(index)
+            else:
+                table[at] = entry
+                added += 1
+        self._filled += added
+        return repeated
+
+    def _move(self, hashes: Iterable[int], entries: int) -> None:
+        """Move distinct hashes to a new table, which has two to four slots for each of so many entries."""
+        slots = 1 << (2 * entries).bit_length()
+        table, mask, self._filled = array("q", bytes(8 * slots)), slots - 1, 0
+        for value_hash in hashes:
+            at = (value_hash or 1) & mask
+            while table[at]:
+                at = (at + 1) & mask
+            table[at] = value_hash or 1
+            self._filled += 1
+        self._table = table
 
 
 _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
@@ -337,6 +367,9 @@ class FieldComparison:
     """
 
     def __init__(self, rule: RowComparison, fields: Mapping[str, Field]) -> None:
+        """Prepare the comparison: its constant is converted to the field's type once, `in` and `not in` to sets of
+        folded texts.
+        """
         self.field, self.op, self.other = rule.field, rule.op, rule.other
         kind, value = fields[self.field].type, rule.value
         # In the field's type, to compare with; of `in` and `not in` the folded texts of all values.
@@ -364,6 +397,7 @@ class RowCheck:
     """A rule of the manifest that compares fields of one row: where `when` holds, `then` must hold too."""
 
     def __init__(self, rule: DeclaredRule, then: RowComparison, fields: Mapping[str, Field]) -> None:
+        """Prepare a rule of the manifest whose `then` compares two fields, or a field and a constant."""
         self.name = rule.name
         self.when = None if rule.when is None else FieldComparison(rule.when, fields)
         self.then = FieldComparison(then, fields)
@@ -371,8 +405,8 @@ class RowCheck:
         against = f" {then.other}" if then.other else ""
         self.message = author_text(rule.message, f"{then.field} {then.op}{against} does not hold")
 
-    def check(self, columns: Mapping[str, list[Any]], count: int, reporter: ChunkReporter, column: int | None) -> None:
-        """Flag the rows of a chunk that break the rule; `column`: of the field of `then`, as `flag` takes it."""
+    def check(self, columns: Mapping[str, list[Any]], count: int, reporter: ChunkReporter, column: CellColumn) -> None:
+        """Flag the rows of a chunk that break the rule; `column`: of the field of `then`."""
         broken = [
             index
             for index in range(count)

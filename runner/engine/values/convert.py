@@ -15,7 +15,8 @@ from typing import Any, Final
 from runner.engine.common.fields import ANY, Field
 from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.values import dates, numbers, words
-from runner.engine.values.decisions import Convention, decide_convention, tally_of
+from runner.engine.values.convention_choices import Convention
+from runner.engine.values.decisions import decide_convention, tally_of
 from runner.engine.values.words import BAD, MAX_MEMO, Bad, ParsingMemo, cleaner, column_cleaner
 
 TEXT_KINDS: Final = frozenset({str, type(None)})
@@ -70,9 +71,11 @@ class Converter:
         *,
         epoch_1904: bool = False,
     ) -> None:
-        """`convention`: decided from all values of the column; without it, `values` decide."""
+        """Prepare to convert a column of `field`. `convention` was decided from all its values; without it, `values`
+        decide.
+        """
         if convention is None:
-            convention = _convention_of(field, values)
+            convention = _decide_from_values(field, values)
         self.kind = field.type
         self.decimal = convention.decimal
         self._strict_decimal = field.decimal
@@ -84,7 +87,7 @@ class Converter:
         self._clean = cleaner(field.clean)
         self._clean_all = column_cleaner(field.clean)
         self._plain_strip = field.clean == ("strip",)
-        self._dates = _date_reader(field, convention, epoch_1904=epoch_1904)
+        self._dates = _make_date_reader(field, convention, epoch_1904=epoch_1904)
         self._is_final = words.COMMON_EMAIL.fullmatch if field.type == "email" else None  # a text that stays as it is
         # Types of cells that stay as they are; a column of percent is divided by 100, so no number does.
         self._native = NATIVE["text"] if self._in_percent else NATIVE.get(field.type, NATIVE["text"])
@@ -93,24 +96,28 @@ class Converter:
         self._learnt: Mapping[str, Any] = {}  # folded text -> the allowed value that a person said it means
         self.use_allowed(field.allowed or ())
         # Last: they bind what is set above.
-        self._memo = ParsingMemo(self._text_parser())
-        self._convert_typed = self._typed_converter()
+        self._memo = ParsingMemo(self._make_text_parser())
+        self._convert_typed = self._choose_cell_converter()
 
     def use_allowed(self, values: Iterable[Any]) -> None:
-        """Write the values of an enum as these are spelled; a cell with one of several spellings keeps its own."""
+        """Set the allowed values of an enum: its cells are written as these are spelled; if several of them differ only
+        in case, a cell keeps the one it has.
+        """
         spellings = list(values)
         self._allowed = {fold(v): v for v in reversed(spellings)}
         self._spellings = frozenset(v for v in spellings if type(v) is str)
 
     def use_spellings(self, learnt: Mapping[str, Any]) -> None:
-        """Read these texts (folded) as the allowed values that they mean; each such cell is reported."""
+        """Read the folded texts of `learnt` as the allowed values that a person said they mean; each such cell is
+        remarked on.
+        """
         self._learnt = learnt
         self._memo.forget()
 
     def convert(self, values: list[Any]) -> Converted:
-        """The typed values, and the indexes of cells that are not of the type and stay unchanged.
-
-        Adds to `remarks` how texts were read that another reader might have read differently.
+        """Convert a chunk: return its typed values, and the indexes of cells that are not of the type and stay
+        unchanged.
+        Adds to `remarks` how texts were read that another reader might have read differently, such as 1.234.
         """
         if self.kind == ANY:
             return values, []
@@ -118,7 +125,7 @@ class Converter:
         if kinds <= self._native:
             return values, []
         if Shown in kinds:  # text takes what the cell shows, any other type the number
-            content: Callable[[Shown], Any] = self._shown_text if self.kind in AS_SHOWN else int
+            content: Callable[[Shown], Any] = self._displayed_text if self.kind in AS_SHOWN else int
             values = [content(v) if type(v) is Shown else v for v in values]
             kinds = set(map(type, values))
         if len(self.remarks) > MAX_MEMO:
@@ -138,24 +145,29 @@ class Converter:
         return converted, bad
 
     def _parse_texts(self, values: list[Any]) -> list[Any]:
-        """The values of a chunk that holds texts and blanks only; BAD for a text that is not of the type."""
+        """Parse a chunk that has only texts and blanks; BAD for each text that is not of the type."""
         memo, is_final = self._memo, self._is_final
         if is_final is not None and self._plain_strip:
             return [v if v is None or is_final(v) else memo[v] for v in values]
         return list(map(memo.__getitem__, values))
 
     def _convert_mixed(self, values: list[Any]) -> list[Any]:
-        """The values of a chunk with cells of several types; BAD for a cell that is not of the declared type."""
+        """Convert a chunk with cells of several types, such as dates beside texts; BAD for each cell that is not of the
+        type.
+        """
         memo, convert_typed, native = self._memo, self._convert_typed, self._native
         return [v if type(v) in native else memo[v] if type(v) is str else convert_typed(v) for v in values]
 
-    def _shown_text(self, value: Shown) -> str:
-        """The text that the cell shows; only its digits if those are the allowed value."""
+    def _displayed_text(self, value: Shown) -> str:
+        """Return the text that a number cell displays (007 for 7); only its digits if just those are an allowed
+        value."""
         digits = str(int(value))
         return digits if fold(digits) in self._allowed and fold(value) not in self._allowed else value.shown
 
     def _clean_texts(self, values: list[Any], kinds: set[type]) -> list[Any]:
-        """The cleaned texts of a text field, None for those that are then empty; shortened numbers are remarked on."""
+        """Clean the texts of a text field; None for those that are then empty. Remarks on long numbers that a program
+        shortened.
+        """
         is_full = type(None) not in kinds
         whole_chunk = "\n".join(values if is_full else filter(None, values))  # searched once
         if not self._plain_strip:
@@ -168,21 +180,21 @@ class Converter:
             self.remarks |= {v: ("digits_lost",) for v in values if v and numbers.is_shortened(v)}
         return [v or None for v in cleaned] if "" in cleaned else cleaned
 
-    def _text_parser(self) -> Callable[[str], Any]:
+    def _make_text_parser(self) -> Callable[[str], Any]:
         """A function that cleans a text and parses it to the declared type, and adds to `remarks`.
 
         It returns None for a blank and BAD for a text that is not of the type.
         """
         clean = self._clean
         parse: Callable[[str], Any] = {
-            "integer": self._integer,
-            "decimal": self._number,
-            "money": self._number,
-            "percent": self._percent,
+            "integer": self._parse_whole_number,
+            "decimal": self._parse_number,
+            "money": self._parse_number,
+            "percent": self._parse_percent,
             "date": self._dates.day,
             "datetime": self._dates.moment,
             "time": self._dates.clock,
-            "boolean": self._truth,
+            "boolean": self._parse_truth,
             "email": words.parse_email,
             "phone": words.parse_phone,
             "url": words.parse_url,
@@ -191,7 +203,7 @@ class Converter:
         remarks = self._dates.remarks  # about the text that was parsed last
 
         def parse_and_remark(text: str) -> Any:
-            """The value of a text; moves what the date reader remarked on to the converter's `remarks`."""
+            """Parse a text, and move the date reader's remarks about it to the converter's `remarks`."""
             value = parse(clean(text))
             if self._learnt and type(value) is str and (meaning := self._learnt.get(fold(value))) is not None:
                 self.remarks[text] = ("spelling_learnt",)
@@ -204,9 +216,10 @@ class Converter:
 
         return parse_and_remark
 
-    def _numeral(self, text: str) -> str | Bad | None:
-        """The plain form of a number, None for a blank, BAD for another text; one that contradicts its column is
-        remarked on."""
+    def _parse_numeral(self, text: str) -> str | Bad | None:
+        """Parse a number to its plain form (`-1234.5`); None for a blank, BAD for another text.
+        Remarks on a number that contradicts its column, or that could be read in two ways.
+        """
         plain = numbers.plain_number(text, self._strict_decimal, self.decimal)
         if not isinstance(plain, numbers.PlainNumber):
             return plain
@@ -214,40 +227,39 @@ class Converter:
             self._dates.remarks.append("decimal_mixed" if self.decimal else "decimal_assumed")
         return plain.numeral
 
-    def _number(self, text: str) -> numbers.Number | Bad | None:
-        """The number of a text, by the column's decimal sign; None for a blank, BAD for another text."""
+    def _parse_number(self, text: str) -> numbers.Number | Bad | None:
+        """Parse a number by the column's decimal sign; None for a blank, BAD for another text."""
         # A decimal sign in a column that seemed to have none needs a full parse.
         number = numbers.quick_number(text, self.decimal) if self.decimal else numbers.number_of_digits(text)
         if number is not None:
             return number
-        numeral = self._numeral(text)
+        numeral = self._parse_numeral(text)
         return numbers.to_number(numeral) if isinstance(numeral, str) else numeral
 
-    def _integer(self, text: str) -> int | Bad | None:
-        """The whole number of a text, None for a blank, BAD for another text; one that a program shortened is
-        remarked on."""
+    def _parse_whole_number(self, text: str) -> int | Bad | None:
+        """Parse a whole number; None for a blank, BAD for another text. Remarks on one that a program shortened to
+        1.2E+15.
+        """
         if text.isdecimal() and text.isascii() and len(text) <= numbers.MAX_TEXT:
             return int(text)
-        numeral = self._numeral(text)
+        numeral = self._parse_numeral(text)
         if numbers.is_shortened(text):
             self._dates.remarks.append("digits_lost")
         return numbers.to_whole(numeral) if isinstance(numeral, str) else numeral
 
-    def _truth(self, text: str) -> bool | Bad | None:
-        """True or false, by what the column shows of its marks, then by the word itself; None for a blank, BAD if
-        neither tells."""
+    def _parse_truth(self, text: str) -> bool | Bad | None:
+        """Parse a yes/no text: by what its mark means in this column, else by the word; None for a blank, BAD if
+        neither is known.
+        """
         if self._marks and (mark := text.strip().casefold()) in self._marks:
             meaning = self._marks[mark]
             return BAD if meaning is None else meaning
         return words.parse_boolean(text)
 
-    def _percent(self, text: str) -> numbers.Number | Bad | None:
-        """The share that a percentage is, None for a blank, BAD for another text.
-
-        The decimal point is moved, so that 45 % is exactly 0.45.
-        """
+    def _parse_percent(self, text: str) -> numbers.Number | Bad | None:
+        """Parse a percentage to a share: 45 % is exactly 0.45. None for a blank, BAD for another text."""
         bare = numbers.without_percent(text)
-        numeral = self._numeral(bare.number)
+        numeral = self._parse_numeral(bare.number)
         if not isinstance(numeral, str):
             return BAD if bare.has_sign and numeral is None else numeral
         if bare.is_negative:
@@ -259,20 +271,19 @@ class Converter:
         digits, _, exponent = numeral.lower().partition("e")
         return numbers.to_number(f"{digits}e{int(exponent or 0) - 2}")
 
-    def _typed_converter(self) -> Callable[[Any], Any]:
-        """A function that converts a cell that is neither a text nor blank to the declared type.
-
-        It returns None for a formula without a stored result, and BAD for a cell that is not of the type. Types that
-        are not in the table below take the cell's text.
+    def _choose_cell_converter(self) -> Callable[[Any], Any]:
+        """Return the function that converts a cell that is neither a text nor blank to the declared type.
+        That function returns None for a formula without a stored result, and BAD for a cell that is not of the type.
+        Types that are not in the table below take the cell's text.
         """
         converters: dict[str, Callable[[Any], Any]] = {
             "integer": whole_of,
             "decimal": number_of,
             "money": number_of,
-            "percent": self._share if self._in_percent else number_of,
-            "date": self._day,
+            "percent": self._convert_percent_cell if self._in_percent else number_of,
+            "date": self._convert_date_cell,
             "datetime": partial(moment_of, date_of_number=self._dates.number),
-            "time": self._clock,
+            "time": self._convert_time_cell,
             "boolean": truth_of,
         }
         if self.kind in converters:
@@ -281,7 +292,9 @@ class Converter:
         refused = _NO_ADDRESS if self.kind in ("phone", "email", "url") else frozenset({CellError})
 
         def convert_as_text(value: Any) -> Any:
-            """The value of the text that a person would type for the cell; a remark about the text is one about it."""
+            """Convert the text that a person would type for the cell; remarks about that text become remarks about the
+            cell.
+            """
             if type(value) in refused:
                 return BAD
             text = text_of(value)
@@ -292,22 +305,28 @@ class Converter:
 
         return convert_as_text
 
-    def _share(self, value: Any) -> Any:
-        """The share of a cell that holds percent: 0.45 for 45. None and BAD as `number_of` returns them."""
+    def _convert_percent_cell(self, value: Any) -> Any:
+        """Convert a number cell of a column in percent to a share: 0.45 for 45. None and BAD as `number_of` returns
+        them.
+        """
         number = number_of(value)
         if not isinstance(number, (int, float)):
             return number
         # Moving the decimal point gives exactly 0.45 for 45; multiplying by 0.01 does not.
         return number if isinstance(number, float) and not isfinite(number) else float(Decimal(repr(number)).scaleb(-2))
 
-    def _clock(self, value: Any) -> Any:
-        """The time of day of a cell, or None or BAD as `time_of` returns them; a dropped date is remarked on."""
+    def _convert_time_cell(self, value: Any) -> Any:
+        """Convert a cell to its time of day, or None or BAD as `time_of` returns them; remarks on a date that is
+        dropped.
+        """
         if type(value) is datetime:
             self.remarks[value] = ("date_dropped",)
         return time_of(value)
 
-    def _day(self, value: Any) -> Any:
-        """The date of a cell, or None or BAD as `moment_of` returns them; a dropped time of day is remarked on."""
+    def _convert_date_cell(self, value: Any) -> Any:
+        """Convert a cell to its date, or None or BAD as `moment_of` returns them; remarks on a time of day that is
+        dropped.
+        """
         moment = moment_of(value, self._dates.number)
         if type(moment) is not datetime:
             return moment
@@ -316,14 +335,14 @@ class Converter:
         return moment.date()
 
 
-def _convention_of(field: Field, values: Sequence[Any]) -> Convention:
-    """The convention that some values of a column show by themselves."""
+def _decide_from_values(field: Field, values: Sequence[Any]) -> Convention:
+    """Decide the convention of a column from some of its values alone."""
     tally = tally_of(field, values)
     return Convention() if tally is None else decide_convention(field, tally)[0]
 
 
-def _date_reader(field: Field, convention: Convention, *, epoch_1904: bool) -> dates.DateReader:
-    """What parses the dates and times of a column."""
+def _make_date_reader(field: Field, convention: Convention, *, epoch_1904: bool) -> dates.DateReader:
+    """Make the reader that parses the dates and times of a column by its convention."""
     return dates.DateReader(
         field.formats,
         day_first=convention.day_first,
@@ -338,12 +357,14 @@ def _date_reader(field: Field, convention: Convention, *, epoch_1904: bool) -> d
 
 
 def fold(value: Any) -> Any:
-    """The text of a value without case and outer blanks, to compare with allowed values; 1 equals "1"."""
+    """Return a value's text without case and outer blanks, to compare it with allowed values; the number 1 equals
+    "1"."""
     return text_of(value).strip().casefold()
 
 
 def text_of(value: Any) -> Any:
-    """A cell as text, as a person would type it."""
+    """Return a cell as the text that a person would type for it; empty for a blank and for a formula without a
+    result."""
     kind = type(value)
     if kind is str:
         return value
@@ -363,7 +384,7 @@ def text_of(value: Any) -> Any:
 
 
 def _float_text(value: float) -> str:
-    """A number in plain digits; very large and very small ones with an exponent."""
+    """Write a number in plain digits, without `.0`; a very large or very small one with an exponent."""
     if value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     text = repr(value)
@@ -373,7 +394,7 @@ def _float_text(value: float) -> str:
 
 
 def _duration_text(value: timedelta) -> str:
-    """Hours, minutes and seconds, as a cell of the format [h]:mm:ss shows them."""
+    """Write a duration as a cell of the format [h]:mm:ss displays it: 26:30:00."""
     seconds = abs(value) // timedelta(seconds=1)
     milliseconds = abs(value) % timedelta(seconds=1) // timedelta(milliseconds=1)
     sign = "-" if value < timedelta() else ""
@@ -382,7 +403,9 @@ def _duration_text(value: timedelta) -> str:
 
 
 def number_of(value: Any) -> Any:
-    """A cell that is neither a text nor blank, as a number; None for a formula without a result, BAD for others."""
+    """Return the number of a cell that is neither a text nor blank; None for a formula without a result, BAD for other
+    cells.
+    """
     kind = type(value)
     if kind is float or kind is int or kind is Decimal:
         return value
@@ -392,8 +415,9 @@ def number_of(value: Any) -> Any:
 
 
 def whole_of(value: Any) -> Any:
-    """A cell that is neither a text nor blank, as a whole number; None for a formula without a result, BAD for
-    others."""
+    """Return the whole number of a cell that is neither a text nor blank; None for a formula without a result, BAD for
+    others.
+    """
     kind = type(value)
     if kind is int:
         return value
@@ -403,9 +427,9 @@ def whole_of(value: Any) -> Any:
 
 
 def moment_of(value: Any, date_of_number: Callable[[float], Any]) -> Any:
-    """A cell that is neither a text nor blank, as a date and time; None for a formula without a result, BAD for others.
-
-    `date_of_number`: what the numbers of the column mean.
+    """Return the date and time of a cell that is neither a text nor blank; None for a formula without a result, BAD for
+    others.
+    `date_of_number` converts a number as this column counts days.
     """
     kind = type(value)
     if kind is datetime:
@@ -418,8 +442,9 @@ def moment_of(value: Any, date_of_number: Callable[[float], Any]) -> Any:
 
 
 def time_of(value: Any) -> Any:
-    """A cell that is neither a text nor blank, as a time of day; None for a formula without a result, BAD for
-    others."""
+    """Return the time of day of a cell that is neither a text nor blank; None for a formula without a result, BAD for
+    others.
+    """
     kind = type(value)
     if kind is time:
         return value.replace(tzinfo=None)
@@ -433,8 +458,9 @@ def time_of(value: Any) -> Any:
 
 
 def truth_of(value: Any) -> Any:
-    """A cell that is neither a text nor blank, as true or false; None for a formula without a result, BAD for
-    others."""
+    """Return the yes or no of a cell that is neither a text nor blank; None for a formula without a result, BAD for
+    others.
+    """
     if type(value) is bool:
         return value
     if type(value) in (int, float) and value in (0, 1):

@@ -31,23 +31,25 @@ _PARTS: Final = {
 _RUN_ON: Final = re.compile("(?:%[YymdHMS])+")  # %y%m%d: digits without separators
 
 
-def reader_of(form: str) -> Callable[[str], datetime | None]:
-    """A function that parses texts of this format and returns None for any other text.
+def make_format_reader(form: str) -> Callable[[str], datetime | None]:
+    """Return a function that parses texts in a declared format, and returns None for any other text.
 
-    Digits without separators may lack their first zero, which a number loses.
+    Digits without separators (%d%m%y) may lack their first zero, which a number loses: 10226 is 01.02.26. A year of
+    four digits has none to lose.
     """
     if _RUN_ON.fullmatch(form):
         width = 2 * form.count("%") + 2 * form.count("%Y")
-        read_spaced = reader_of(form.replace("%", " %").lstrip())
-        parts = re.compile("".join(rf"([0-9]{{{4 if directive == 'Y' else 2}}})" for directive in form[1::2]))
+        shortest = width if form.startswith("%Y") else width - 1
+        read_spaced = make_format_reader(form.replace("%", " %").lstrip())
+        digit_groups = re.compile("".join(rf"([0-9]{{{4 if directive == 'Y' else 2}}})" for directive in form[1::2]))
 
         def read_digits(text: str) -> datetime | None:
-            """The moment of digits without separators; None if they do not fit the format or do not exist."""
-            digits = parts.fullmatch(text.zfill(width)) if len(text) >= width - 1 else None
+            """Parse digits without separators; None if they do not fit the format or there is no such moment."""
+            digits = digit_groups.fullmatch(text.zfill(width)) if len(text) >= shortest else None
             return read_spaced(" ".join(digits.groups())) if digits else None
 
         return read_digits
-    pattern = _format_pattern(form)
+    pattern = _compile_format(form)
     return _reader_by_strptime(form) if pattern is None else _reader_by_pattern(pattern)
 
 
@@ -58,9 +60,9 @@ def day_first_of(formats: tuple[str, ...]) -> bool | None:
     return orders.pop() if len(orders) == 1 else None
 
 
-def _format_pattern(form: str) -> re.Pattern[str] | None:
-    """A pattern of the texts in a format, with a group for each part; None if it has a part that only strptime knows,
-    or one twice."""
+def _compile_format(form: str) -> re.Pattern[str] | None:
+    """Compile a format to a pattern with a group for each part; None if a part occurs twice or only strptime knows
+    it."""
     pattern, names, at = "", set(), 0
     while at < len(form):
         if form[at] != "%":
@@ -81,10 +83,10 @@ def _format_pattern(form: str) -> re.Pattern[str] | None:
 
 
 def _reader_by_pattern(pattern: re.Pattern[str]) -> Callable[[str], datetime | None]:
-    """A function that parses texts of the format that `_format_pattern` compiled, and returns None for others."""
+    """Return a function that parses texts by a pattern of `_compile_format`, and returns None for any other text."""
 
     def read(text: str) -> datetime | None:
-        """The moment of a text; None if it does not fit the format or does not exist."""
+        """Parse a text; None if it does not fit the format or there is no such moment."""
         written = pattern.fullmatch(text)
         if written is None:
             return None
@@ -108,11 +110,12 @@ def _reader_by_pattern(pattern: re.Pattern[str]) -> Callable[[str], datetime | N
 
 
 def _reader_by_strptime(form: str) -> Callable[[str], datetime | None]:
-    """A function that parses texts of a format by the standard library, which is slower, and returns None for
-    others."""
+    """Return a function that parses texts by the standard library's strptime, which is slower, and returns None for
+    others.
+    """
 
     def read(text: str) -> datetime | None:
-        """The moment of a text without its zone; None if it does not fit the format."""
+        """Parse a text, without its zone; None if it does not fit the format."""
         try:
             moment = datetime.strptime(text, form)  # noqa: DTZ007  # a zone in the text is kept below
         except ValueError:

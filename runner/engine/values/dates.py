@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 
 from runner.engine.common.patterns import LazyPattern
 from runner.engine.values.calendar_names import ERAS, ERAS_SHORT, MONTHS, WEEKDAYS, folded, names_another_weekday
-from runner.engine.values.date_formats import reader_of
+from runner.engine.values.date_formats import make_format_reader
 from runner.engine.values.words import BAD, Bad
 
 _EPOCH: Final = datetime(1899, 12, 30)  # noqa: DTZ001  # spreadsheets hold naive times
@@ -56,7 +56,7 @@ _ZONES: Final = {
 }  # fmt: skip
 _MOST_AHEAD: Final = 14  # hours
 _RUN_ON_CLOCKS: Final = (4, 6)  # digits of a time without separators
-_RUN_ON_TIME = LazyPattern(r"t?([0-9]{2})([0-9]{2})([0-9]{2})?(?![0-9:])")
+_RUN_ON_TIME = LazyPattern(r"\At?([0-9]{2})([0-9]{2})([0-9]{2})?(?![0-9:])")
 _DOTTED_TIME = LazyPattern(r"([0-9]{1,2})\.([0-9]{2})\.([0-9]{2})(?![0-9])")
 _EASTERN_CLOCK: Final = str.maketrans({"時": ":", "시": ":", "分": ":", "분": ":", "秒": None, "초": None})
 _DIGIT = re.compile(r"[0-9]")
@@ -84,12 +84,12 @@ class NumericDate(NamedTuple):
         either: both orders are dates; same: both orders are the same date; neither: no order is a date.
         """
         first, second = self.first, self.second
-        if first > 12 >= second:
-            return "day"
-        if second > 12 >= first:
-            return "month"
-        if not (1 <= first <= 12 and 1 <= second <= 12):
+        if not (1 <= min(first, second) <= 12 and max(first, second) <= 31):
             return "neither"
+        if first > 12:
+            return "day"
+        if second > 12:
+            return "month"
         if first == second:
             return "same"
         if self.weekday is not None and len(self.year) == 4:
@@ -99,14 +99,14 @@ class NumericDate(NamedTuple):
         return "either"
 
     def _falls_on_its_weekday(self, *, month: int, day: int) -> bool:
-        """Whether it is a date in this order that does not contradict the weekday."""
+        """Whether it is a date in this order that does not contradict the weekday that its text names."""
         day_read = _valid_date(int(self.year), month, day)
         return day_read is not None and not names_another_weekday(self.weekday or "", day_read)
 
 
 def first_date(text: str) -> re.Match[str] | None:
-    """The date that a folded text begins with, by the groups of `_DATE`; None if there is none or its digits go on.
-
+    """Match the date that a folded text begins with, by the groups of `_DATE`; None if there is none or its digits go
+    on.
     Tallies and readers share it, so that both find the same dates.
     """
     written = _DATE.match(text)
@@ -117,7 +117,9 @@ def first_date(text: str) -> re.Match[str] | None:
 
 
 def numeric_date(written: re.Match[str]) -> NumericDate | None:
-    """The numbers of a date that `first_date` found; None for a form that has only one order."""
+    """Return the three numbers of a date that `first_date` matched; None for a form that has only one order, as
+    2026-02-01.
+    """
     if written.lastgroup != "y2":
         return None
     first, second, sign, year, weekday = written.group("a", "b", "s2", "y2", "w")
@@ -131,7 +133,7 @@ def _runs_on(rest: str) -> bool:
 
 def names_zone(clock: str) -> bool | None:
     """Whether a time of day has a time zone; None if the folded text is not a time of day."""
-    zoned = _zoned_time(clock)
+    zoned = _parse_zoned_time(clock)
     return None if zoned is None else zoned.ahead is not None
 
 
@@ -169,7 +171,7 @@ class DateReader:
         numbers: NumberMeaning = "days",
     ) -> None:
         """The arguments are those of a `Convention` (decisions.py); None for an order that nothing decided."""
-        self.formats: list[Callable[[str], datetime | None]] = [reader_of(form) for form in formats]
+        self.formats: list[Callable[[str], datetime | None]] = [make_format_reader(form) for form in formats]
         self._day_first = day_first
         self._dots_day_first = dots_day_first
         self._year_first = year_first
@@ -181,8 +183,10 @@ class DateReader:
         self.remarks: list[str] = []
 
     def day(self, text: str) -> date | Bad | None:
-        """The date as written, whatever the zone of its time; None for a blank, BAD for another text."""
-        written = self._as_written(text)
+        """Parse a date as it is written, whatever the zone of its time; None for a blank, BAD for another text.
+        Remarks on a time of day that is dropped, and on a year that may be Buddhist.
+        """
+        written = self._parse_moment(text)
         if not isinstance(written, ZonedMoment):
             return written
         if written.moment.time() != time():
@@ -192,8 +196,10 @@ class DateReader:
         return written.moment.date()
 
     def moment(self, text: str) -> datetime | Bad | None:
-        """The date and time, in UTC if the text names a zone; None for a blank, BAD for another text."""
-        written = self._as_written(text)
+        """Parse a date and time, converted to UTC if the text names a zone; None for a blank, BAD for another text.
+        Remarks on that conversion, and on a year that may be Buddhist.
+        """
+        written = self._parse_moment(text)
         if not isinstance(written, ZonedMoment):
             return written
         moment, ahead = written
@@ -208,48 +214,53 @@ class DateReader:
             return BAD
 
     def number(self, value: float) -> datetime | Bad:
-        """The date and time of a cell with a number: by a given format of digits, then as the column counts.
-
+        """Convert a number cell to a date and time: by a declared format of digits (%Y%m%d), else as the column counts
+        days.
         BAD for a number that is not a date in either way.
         """
-        if self.formats and value == int(value) and (moment := self._by_first_format(str(int(value)))) is not None:
-            return moment
+        if self.formats and value == int(value):
+            moment = self._parse_by_first_format(str(int(value)))
+            if moment is not None:
+                return moment
         return from_number(value, epoch_1904=self.epoch_1904, numbers=self._numbers)
 
     def clock(self, text: str) -> time | Bad | None:
-        """The time of day as written, whatever its zone; None for a blank, BAD for another text."""
-        formatted = self._by_format(text)
+        """Parse a time of day as it is written; None for a blank, BAD for another text. Remarks on a zone that is
+        dropped.
+        """
+        formatted = self._parse_by_formats(text)
         if not isinstance(formatted, str):
             return formatted.time() if isinstance(formatted, datetime) else formatted
-        written = _zoned_time(folded(formatted))
+        written = _parse_zoned_time(folded(formatted))
         if written is None:
             return BAD
         if written.ahead is not None:
             self.remarks.append("zone_dropped")
         return written.clock
 
-    def _by_format(self, text: str) -> datetime | Bad | str | None:
-        """What a given format makes of a text: None for a blank, BAD if too long, the stripped text if none fits."""
+    def _parse_by_formats(self, text: str) -> datetime | Bad | str | None:
+        """Parse a text by the declared formats: None for a blank, BAD if too long, the stripped text itself if no
+        format fits.
+        """
         text = text.strip()
         if not text:
             return None
         if len(text) > MAX_TEXT:
             return BAD
-        return self._by_first_format(text) or text
+        return self._parse_by_first_format(text) or text
 
-    def _by_first_format(self, text: str) -> datetime | None:
-        """What the first of the given formats that fits makes of a text; None if none fits."""
+    def _parse_by_first_format(self, text: str) -> datetime | None:
+        """Parse a text by the first declared format that fits; None if none fits."""
         for read in self.formats:
             if (moment := read(text)) is not None:
                 return moment
         return None
 
-    def _as_written(self, text: str) -> ZonedMoment | Bad | None:
-        """The date and time of a text, by a given format, as a number or in a common form.
-
-        None for a blank, BAD for a text that is not a date.
+    def _parse_moment(self, text: str) -> ZonedMoment | Bad | None:
+        """Parse a date and time by a declared format, else as a number, else in a form that people write.
+        None for a blank, BAD for a text that is not a date. Remarks on a weekday that the date does not fall on.
         """
-        formatted = self._by_format(text)
+        formatted = self._parse_by_formats(text)
         if not isinstance(formatted, str):
             if isinstance(formatted, datetime):
                 self._check_weekday(text, formatted)
@@ -260,14 +271,14 @@ class DateReader:
         if _NUMBER.fullmatch(formatted):
             number = from_number(float(formatted), epoch_1904=self.epoch_1904, numbers=self._numbers)
             return BAD if isinstance(number, Bad) else ZonedMoment(number, None)
-        return self._in_common_form(folded(formatted))
+        return self._parse_common_form(folded(formatted))
 
-    def _in_common_form(self, text: str) -> ZonedMoment | Bad:
-        """The date and time of a folded text in one of the forms that people write; BAD for another text."""
+    def _parse_common_form(self, text: str) -> ZonedMoment | Bad:
+        """Parse a folded text in one of the forms that people write (3. März 2026, 14:30); BAD for another text."""
         if (written := first_date(text)) is not None:
-            day, rest = self._day(written), text[written.end() :]
+            day, rest = self._resolve_day(written), text[written.end() :]
         else:
-            day, rest = _eastern(text)
+            day, rest = _split_eastern_date(text)
         if day is None:
             return BAD
         if written is not None and (weekday := written["w"]) is not None:
@@ -277,7 +288,7 @@ class DateReader:
         rest = _DOTTED_TIME.sub(r"\1:\2:\3", rest.lstrip(" t,\t"), count=1)
         if not rest:
             return ZonedMoment(datetime.combine(day, time()), None)
-        time_of_day = _zoned_time(rest)
+        time_of_day = _parse_zoned_time(rest)
         if time_of_day is None:
             return BAD
         return ZonedMoment(datetime.combine(day, time_of_day.clock), time_of_day.ahead)
@@ -287,30 +298,30 @@ class DateReader:
         if names_another_weekday(text, day):
             self.remarks.append("weekday_contradicts")
 
-    def _day(self, written: re.Match[str]) -> date | None:
-        """The date that `first_date` found; None if there is no such day."""
-        if (numeric := numeric_date(written)) is not None:
-            return self._numeric_day(numeric)
-        form = (written.lastgroup or "")[-1:]  # the groups of one form end in its digit
-        year, month, day = written.group(f"y{form}", f"m{form}", f"d{form}")
+    def _resolve_day(self, match: re.Match[str]) -> date | None:
+        """Return the date that `first_date` matched; None if there is no such day, as on 31.02.2026."""
+        if (numeric := numeric_date(match)) is not None:
+            return self._resolve_numeric_day(numeric)
+        form = (match.lastgroup or "")[-1:]  # the groups of one form end in its digit
+        year, month, day = match.group(f"y{form}", f"m{form}", f"d{form}")
         if form == "7":
             return _day_of_week(int(year), int(month), int(day))
         if form in "16":
             return _valid_date(int(year), int(month), int(day))
-        return _valid_date(self._year(year), MONTHS.get(month, 0), int(day))
+        return _valid_date(self._resolve_year(year), MONTHS.get(month, 0), int(day))
 
-    def _numeric_day(self, written: NumericDate) -> date | None:
-        """The date of three numbers, in the order that it proves, else the column's, else as dots suggest.
-
+    def _resolve_numeric_day(self, numeric: NumericDate) -> date | None:
+        """Resolve 01/02/2025 to a date: in the order that the date itself proves, else the column's, else as dots
+        suggest.
         None if there is no such day. Remarks on a guess, and on a date that contradicts its column.
         """
-        first, second, year = written.first, written.second, written.year
+        first, second, year = numeric.first, numeric.second, numeric.year
         if self._year_first and len(year) == 2:
-            return _valid_date(self._year(f"{first:02}"), second, int(year))
-        has_dots = written.sign[0] == "."
+            return _valid_date(self._resolve_year(f"{first:02}"), second, int(year))
+        has_dots = numeric.sign[0] == "."
         convention = self._dots_day_first if has_dots else self._day_first
         day_first = has_dots if convention is None else convention
-        proven = written.comes_first
+        proven = numeric.comes_first
         if proven == "either" and convention is None and not day_first:
             self.remarks.append("date_order_assumed")
         if proven in ("day", "month") and day_first != (proven == "day"):
@@ -318,10 +329,12 @@ class DateReader:
             if convention is not None:
                 self.remarks.append("date_order_mixed")
         day, month = (first, second) if day_first else (second, first)
-        return _valid_date(self._year(year), month, day)
+        return _valid_date(self._resolve_year(year), month, day)
 
-    def _year(self, text: str) -> int:
-        """The year of two or four digits, with the column's century; remarks on one that the column did not decide."""
+    def _resolve_year(self, text: str) -> int:
+        """Return the year of two or four digits, with the column's century for two; remarks on a century that was
+        guessed.
+        """
         text = text.lstrip("'")
         year = int(text)
         if len(text) == 2 and not self._short_years and year in self._either_century:
@@ -329,8 +342,8 @@ class DateReader:
         return year if len(text) == 4 else year + (1900 if year >= self._pivot else 2000)
 
 
-def _eastern(text: str) -> tuple[date | None, str]:
-    """An East Asian date (2026年3月1日, 令和8年3月1日, R8.3.1) and what follows it; None if the text has none."""
+def _split_eastern_date(text: str) -> tuple[date | None, str]:
+    """Split an East Asian date (2026年3月1日, R8.3.1) off a text: the date, None without one, and the rest."""
     if written := _EAST.match(text):
         if written["y"]:
             year = int(written["y"])
@@ -345,13 +358,13 @@ def _eastern(text: str) -> tuple[date | None, str]:
 
 
 def _year_of_era(era: str, count: int) -> int:
-    """The year that is so many years into a Japanese era; 0 if the era was over by then."""
+    """Return the year that is `count` years into a Japanese era; 0 if the era was over by then."""
     last_before, years = ERAS[era]
     return last_before + count if 1 <= count <= years else 0
 
 
 def _valid_date(year: int, month: int, day: int) -> date | None:
-    """The date; None if there is no such day."""
+    """Make a date; None if there is no such day."""
     if not (1 <= month <= 12 and year >= 1 and 1 <= day <= 31):
         return None
     try:
@@ -361,24 +374,24 @@ def _valid_date(year: int, month: int, day: int) -> date | None:
 
 
 def _day_of_week(year: int, week: int, day: int) -> date | None:
-    """The date of an ISO week and its weekday, from 1; None if there is no such day."""
+    """Make the date of an ISO week and its weekday, from 1 for Monday; None if there is no such day."""
     try:
         return date.fromisocalendar(year, week, day)
     except ValueError:
         return None
 
 
-def _zoned_time(text: str) -> ZonedTime | None:
-    """The time of day that a folded text is; None for any other text."""
+def _parse_zoned_time(text: str) -> ZonedTime | None:
+    """Parse a folded text that is a time of day and maybe a zone (14:30 +02:00); None for any other text."""
     if not text.isascii():
         text = text.translate(_EASTERN_CLOCK).rstrip(":")
     written = _TIME.fullmatch(text)
     if written is None or (written["mi"] is None and written["p"] is None):
         return None
-    clock, zone = _clock_of(written), written["z"]
+    clock, zone = _resolve_clock(written), written["z"]
     if clock is None or zone is None:
         return None if clock is None else ZonedTime(clock, None)
-    ahead = _offset_of(zone)
+    ahead = _zone_offset(zone)
     if ahead is None:
         return None
     if written["s"] is None and zone[0] == "-" and -ahead > timedelta(hours=clock.hour, minutes=clock.minute):
@@ -386,20 +399,20 @@ def _zoned_time(text: str) -> ZonedTime | None:
     return ZonedTime(clock, ahead)
 
 
-def _clock_of(written: re.Match[str]) -> time | None:
-    """The time of day that `_TIME` found, in 24 hours; None if there is no such time."""
-    hour, minute, second = int(written["h"]), int(written["mi"] or 0), int(written["s"] or 0)
-    if written["p"]:
+def _resolve_clock(match: re.Match[str]) -> time | None:
+    """Return the time of day that `_TIME` matched, in 24 hours; None if there is no such time, as 25:00."""
+    hour, minute, second = int(match["h"]), int(match["mi"] or 0), int(match["s"] or 0)
+    if match["p"]:
         if not 1 <= hour <= 12:
             return None
-        hour = hour % 12 + (12 if written["p"] == "p" else 0)
+        hour = hour % 12 + (12 if match["p"] == "p" else 0)
     if hour > 23 or minute > 59 or second > 59:
         return None
-    return time(hour, minute, second, int((written["f"] or "0").ljust(6, "0")[:6]))
+    return time(hour, minute, second, int((match["f"] or "0").ljust(6, "0")[:6]))
 
 
-def _offset_of(zone: str) -> timedelta | None:
-    """How far a zone is ahead of UTC; None if it is not known."""
+def _zone_offset(zone: str) -> timedelta | None:
+    """Return how far a zone (cet, +02:00) is ahead of UTC; None if it is not known."""
     name = zone.rstrip("-+:0123456789 ")
     digits = "".join(filter(str.isdecimal, zone))
     if not digits:
@@ -422,9 +435,10 @@ def is_unix(number: float) -> bool:
 
 
 def from_number(number: float, *, epoch_1904: bool = False, numbers: NumberMeaning = "days") -> datetime | Bad:
-    """The date of a day number, a Unix time or digits such as 20260131; BAD for a plain year, a small count or others.
+    """Convert a day number, a Unix time or digits such as 20260131 to a date; BAD for a plain year, a small count or
+    others.
 
-    `numbers` is what all numbers of the column show: "digits" if they are dates without separators.
+    `numbers` says what all numbers of the column are: "digits" if they are dates without separators.
     """
     if number >= COMPACT_DATES and number == int(number) and (moment := _moment_of_digits(int(number))) is not None:
         return moment
@@ -440,7 +454,7 @@ def from_number(number: float, *, epoch_1904: bool = False, numbers: NumberMeani
 
 
 def _moment_of_digits(number: int) -> datetime | None:
-    """The moment of 20260131, 202601311015 or 20260131101500; None for digits that are not one."""
+    """Parse 20260131, 202601311015 or 20260131101500 to a moment; None for digits that are not one."""
     digits = str(number)
     if len(digits) not in (8, *(8 + more for more in _RUN_ON_CLOCKS)):
         return None

@@ -85,11 +85,11 @@ class NumberParts(NamedTuple):
 
 @lru_cache(maxsize=4096)  # a column is read as several types, to see which one it has
 def number_parts(text: str) -> NumberParts | None:
-    """The parts of the number that a text is; None if it is not a number with either decimal sign."""
+    """Split a text that is a number into its parts; None if it is not a number with either decimal sign."""
     text = text.strip()
     if not text or len(text) > MAX_TEXT or _DIGIT.search(text) is None:
         return None
-    text, outside, is_bracketed = _without_brackets(_with_usual_signs(text))
+    text, outside, is_bracketed = _strip_brackets(_normalize_signs(text))
     amount = _AMOUNT.fullmatch(text)
     if amount is None:
         return None
@@ -99,7 +99,7 @@ def number_parts(text: str) -> NumberParts | None:
     signs = before + inner + middle + after
     if len(signs) > (0 if is_bracketed else 1):
         return None
-    digits, exponent = _without_exponent(body)
+    digits, exponent = _split_exponent(body)
     if middle + after == "+" and digits.isdecimal():
         return None  # 5+ is five and more; 5.00+ is how some programs write it
     minus = "-" if is_bracketed or signs == "-" else ""
@@ -109,8 +109,8 @@ def number_parts(text: str) -> NumberParts | None:
     return NumberParts(point, comma, digits, (last or first or outside).upper())
 
 
-def _with_usual_signs(text: str) -> str:
-    """A text with ASCII digits and signs, and zeros in place of the dash of a whole amount."""
+def _normalize_signs(text: str) -> str:
+    """Replace digits of other scripts by ASCII ones, odd signs by usual ones, and the dash of `100,-` by zeros."""
     if text.isascii():  # of the odd signs it can have tabs only
         return (_WHOLE.sub(r"\g<1>00", text).strip() if "-" in text else text).replace("\t", " ")
     return _ascii_digits(_WHOLE.sub(r"\g<1>00", text)).strip().translate(_ODD_SIGNS)
@@ -124,8 +124,8 @@ class _Unbracketed(NamedTuple):
     is_bracketed: bool
 
 
-def _without_brackets(text: str) -> _Unbracketed:
-    """An amount without the brackets that make it negative, and the currency outside of them."""
+def _strip_brackets(text: str) -> _Unbracketed:
+    """Strip the brackets that make an amount negative, as in `€ (1,200)`."""
     brackets = _BRACKETED.fullmatch(text) if "(" in text else None
     if brackets is None:
         return _Unbracketed(text, "", is_bracketed=False)
@@ -133,19 +133,20 @@ def _without_brackets(text: str) -> _Unbracketed:
     return _Unbracketed(amount.strip(), before + after, is_bracketed=True)
 
 
-def _without_exponent(body: str) -> tuple[str, str]:
-    """The digits of a number, and its exponent with the letter; empty if it has none."""
+def _split_exponent(body: str) -> tuple[str, str]:
+    """Split the digits of a number from its exponent, which includes the letter E; empty if it has none."""
     letter = max(body.find("e"), body.find("E"))
     return (body[:letter], body[letter:]) if letter > 0 else (body.strip(), "")
 
 
 def _ascii_digits(text: str) -> str:
-    """The text with the digits of any script as ASCII digits; superscripts and fractions are not digits."""
+    """Replace the decimal digits of any script by ASCII digits; superscripts and fractions stay."""
     return "".join(str(int(c)) if c.isdecimal() else c for c in text)
 
 
 def _plain_form(body: str, decimal: str, minus: str, exponent: str) -> str | None:
-    """A number with a decimal point and without grouping; None if `body` is none with that decimal sign."""
+    """Write a number with a decimal point and without grouping; None if `body` is not a number with this decimal
+    sign."""
     return minus + body.translate(_DEGROUP[decimal]) + exponent if _BODY[decimal].fullmatch(body) else None
 
 
@@ -157,7 +158,7 @@ class PlainNumber(NamedTuple):
 
 
 def plain_number(text: str, decimal: str | None = None, hint: str | None = None) -> PlainNumber | Bad | None:
-    """A text's number in plain form; None for a blank, BAD for another text.
+    """Parse a number to its plain form; None for a blank, BAD for another text.
 
     `decimal`: from the manifest, the only sign allowed. Without it the form decides, then `hint`, the column's sign.
     """
@@ -175,7 +176,9 @@ def plain_number(text: str, decimal: str | None = None, hint: str | None = None)
 
 
 def quick_number(text: str, decimal: str) -> float | None:
-    """The value of a common form with this decimal sign; None: call `plain_number`."""
+    """Parse a number in one of the commonest forms with this decimal sign; None for others, which `plain_number`
+    parses.
+    """
     if len(text) > EXACT_DIGITS:
         return None
     if decimal == "." and _PLAIN.fullmatch(text):
@@ -195,7 +198,7 @@ class PercentText(NamedTuple):
 
 
 def without_percent(text: str) -> PercentText:
-    """A text without its percent sign and the brackets around both."""
+    """Strip a percent sign, and the brackets around number and sign: `(5 %)` is negative."""
     bare = text.strip()
     is_bracketed = bare[:1] == "(" and bare[-2:] in ("%)", "\uff05)")
     if is_bracketed:
@@ -213,12 +216,12 @@ def is_shortened(text: str) -> bool:
 
 
 def number_of_digits(text: str) -> float | None:
-    """The value of a text of only digits; None: call `plain_number`."""
+    """Parse a text of digits only; None for others, which `plain_number` parses."""
     return float(text) if text.isdecimal() and text.isascii() and len(text) <= EXACT_DIGITS else None
 
 
 def to_number(numeral: str) -> Number | Bad:
-    """The number of a plain numeral, without losing digits; BAD if it is too large or too small for a float.
+    """Convert a plain numeral to a number without losing digits; BAD if it is too large or too small for a float.
 
     With more than 15 significant digits, a whole number stays an int, and a fraction that no float represents stays a
     Decimal. Both are written as text, because a spreadsheet would round them.
@@ -239,7 +242,7 @@ def to_number(numeral: str) -> Number | Bad:
 
 
 def to_whole(numeral: str) -> int | Bad:
-    """The exact whole number of a plain numeral, of any length; BAD for one with decimals."""
+    """Convert a plain numeral of any length to its exact whole number; BAD for one with decimals."""
     if "e" in numeral.lower():
         exact = Decimal(numeral)
         return int(exact) if exact.adjusted() < MAX_TEXT and exact == exact.to_integral_value() else BAD
@@ -248,12 +251,12 @@ def to_whole(numeral: str) -> int | Bad:
 
 
 def parse_integer(text: str, decimal: str | None = None, hint: str | None = None) -> int | Bad | None:
-    """The exact whole number of a text, of any length; None for a blank, BAD for another text."""
+    """Parse a whole number of any length, exactly; None for a blank, BAD for another text."""
     plain = plain_number(text, decimal, hint)
     return to_whole(plain.numeral) if isinstance(plain, PlainNumber) else plain
 
 
 def parse_number(text: str, decimal: str | None = None, hint: str | None = None) -> Number | Bad | None:
-    """The number of a text; None for a blank, BAD for another text. `decimal` and `hint`: as in `plain_number`."""
+    """Parse a number; None for a blank, BAD for another text. `decimal` and `hint`: as in `plain_number`."""
     plain = plain_number(text, decimal, hint)
     return to_number(plain.numeral) if isinstance(plain, PlainNumber) else plain

@@ -46,10 +46,11 @@ class NumberTally:
     def __init__(
         self, clean: Clean = str.strip, *, percents: bool = True, sizes: bool = False, every: bool = False
     ) -> None:
-        """`percents`: a number may have a percent sign; only fields of that type take such numbers.
+        """Prepare a tally with nothing counted.
 
-        `sizes`: numbers are also counted by size, for percentages. `every`: one rare value matters, such as a currency,
-        so that the column is never sampled.
+        `percents`: a number may have a percent sign; only fields of that type take such numbers. `sizes`: numbers are
+        also counted by size, for percentages. `every`: one rare value matters, such as a currency, so that the column
+        is never sampled.
         """
         self._clean = clean
         self._percents = percents
@@ -74,11 +75,13 @@ class NumberTally:
 
     @property
     def open(self) -> int:
-        """How many texts fit both decimal signs, with different values."""
+        """Count the texts that fit both decimal signs with different values, such as 1.234."""
         return self.open_dot + self.open_comma
 
     def add(self, texts: Sequence[str]) -> None:
-        """Gather texts by their shape, for `count_pending`; with `sizes` by themselves, as each size matters."""
+        """Gather texts by their shape, for `count_pending` to count; with `sizes` as they are, because each size
+        matters.
+        """
         if self.sizes:
             self._shapes.update(texts)
         else:
@@ -90,7 +93,7 @@ class NumberTally:
             self.count_pending()
 
     def signature(self) -> Signature:
-        """Which decimal signs and currencies were met; if samples change it, the column is not uniform."""
+        """Return which decimal signs and currencies were met; a column whose samples change it is not uniform."""
         return self.point > 0, self.comma > 0, self.open_dot > 0, self.open_comma > 0, self.has_currency
 
     @property
@@ -106,7 +109,7 @@ class NumberTally:
         return not least and (most >= _ENOUGH_ALIKE or without_sign)
 
     def add_numbers(self, values: Iterable[float]) -> None:
-        """Add cells that are already numbers: only their size counts."""
+        """Count cells that are already numbers, by whether they may be shares of 1."""
         for value in values:
             self._count_size(abs(value), 1)
 
@@ -150,14 +153,14 @@ class NumberTally:
             numeral = (parts.comma if sign == "," else parts.point) or "0"
             self._count_size(abs(float(numeral)), count)
 
-    def _count_size(self, size: float, count: int) -> None:
-        """Count numbers without a percent sign by whether they may be shares of 1."""
+    def _count_size(self, size: float, cells: int) -> None:
+        """Count numbers without a percent sign by size: between 0 and 1, exactly 1, or beyond."""
         if size > 1:
-            self.beyond += count
+            self.beyond += cells
         elif size == 1:
-            self.ones += count
+            self.ones += cells
         elif size:
-            self.shares += count
+            self.shares += cells
 
 
 _ENOUGH_STORED: Final = 3  # dates whose days are all up to the twelfth
@@ -178,18 +181,18 @@ class OrderCount:
         self.first: Counter[int] = Counter()  # how often each number comes first
         self.second: Counter[int] = Counter()
 
-    def add(self, written: NumericDate, count: int) -> None:
-        """Count a date, written so in `count` cells, by the order that it proves."""
-        self.first[written.first] += count
-        self.second[written.second] += count
-        order = written.comes_first
+    def add(self, numeric: NumericDate, cells: int) -> None:
+        """Count a date that is numeric so in `cells` cells, by the order of day and month that it proves."""
+        self.first[numeric.first] += cells
+        self.second[numeric.second] += cells
+        order = numeric.comes_first
         if order == "day":
-            self.day += count
+            self.day += cells
         elif order == "month":
-            self.month += count
+            self.month += cells
         elif order == "either":
-            self.open += count
-            self.dashed += count if written.sign == "-" else 0
+            self.open += cells
+            self.dashed += cells if numeric.sign == "-" else 0
 
 
 class DateTally:
@@ -220,26 +223,29 @@ class DateTally:
         self._seen = 0  # texts counted
 
     def add_dates(self, values: Sequence[date]) -> None:
-        """Count cells that are already dates: if a program swapped days and months, none is after the twelfth."""
+        """Count cells that are already dates, until one is after the twelfth: then no program seems_swapped their days
+        and months."""
         if not self.stored_late:
             self.stored += len(values)
             self.stored_late = any(value.day > 12 for value in values)
 
-    def swapped(self) -> bool:
+    def seems_swapped(self) -> bool:
         """Whether a program seems to have swapped days and months: it stored each date that it could read in its own
-        order, and left as texts those that it could not."""
+        order, and left as texts those that it could not.
+        """
         day, month = self.slashed.day + self.dotted.day, self.slashed.month + self.dotted.month
         unclear = self.slashed.open + self.dotted.open
         texts_have_one_order = bool(day) != bool(month) and not unclear
         return texts_have_one_order and self.stored >= _ENOUGH_STORED and not self.stored_late
 
     def add_numbers(self, values: Iterable[float]) -> None:
-        """Count cells that are already numbers, by what they may be."""
+        """Count cells that are already numbers, by the kind of date that they may be."""
         for value in values:
             self._count_number(value, 1)
 
     def _count_number(self, value: float, count: int) -> None:
-        """Count a number by what it may be: a day number, digits of a date, a Unix time."""
+        """Count a number by the kind of date that it may be: a day number, the digits of a date (260131), a Unix
+        time."""
         if FIRST_SERIAL <= value < PLAUSIBLE_SERIALS:
             self.serials += count
             self._serials.add(value)
@@ -251,15 +257,17 @@ class DateTally:
                 self._unix.add(int(value))
 
     def numbers(self) -> NumberMeaning:
-        """What the numbers of the column are."""
+        """Decide what the numbers of the column are: counts of days, digits of dates, or Unix times."""
         if self.past_serials:
             return "digits"
         return "seconds" if not self.serials and not all(map(_is_minute, self._unix)) else "days"
 
     def run_on_form(self) -> str:
-        """The format of dates without separators and with a lost zero that all day numbers fit; empty if there is none.
+        """Return the format of dates without separators that all numbers of the column fit (%d%m%y); empty if there is
+        none.
 
-        Day numbers fit by chance. So they must also be far apart, end in one year, or be unlikely days.
+        Day numbers fit by chance. So they must also be far apart, end in one year, or be unlikely days. The first zero
+        of a date may be lost.
         """
         if not self._serials or any(value != int(value) for value in self._serials):
             return ""
@@ -276,13 +284,14 @@ class DateTally:
         return "%d%m%y" if middles <= _MONTHS else "%m%d%y"
 
     def add(self, texts: Iterable[str]) -> None:
-        """Gather texts, for `count_pending`."""
+        """Gather texts, for `count_pending` to count."""
         self._texts.update(texts)
         if len(self._texts) > _MAX_PENDING:
             self.count_pending()
 
     def count_pending(self) -> "DateTally":
-        """Count the texts gathered so far, dates apart from the times of day behind them; returns the tally itself."""
+        """Count the texts gathered so far, dates apart from the times of day behind them, and return the tally
+        itself."""
         days: dict[str, int] = {}
         clocks: Counter[str] = Counter()
         clean = self._clean
@@ -315,7 +324,7 @@ class DateTally:
         return self
 
     def _count_date(self, text: str, count: int) -> None:
-        """Count a date by its order and the length of its year; the text has no time of day."""
+        """Count a text without a time of day as a date: by its order, and by the length of its year."""
         if (written := first_date(text)) is None:
             return
         if (numeric := numeric_date(written)) is not None:
@@ -329,7 +338,7 @@ class DateTally:
             self.year_open += count if month <= 12 >= day and month != day else 0
 
     def signature(self) -> Signature:
-        """Which orders, short years and zones were met; if samples change it, the column is not uniform."""
+        """Return which orders, short years and zones were met; a column whose samples change it is not uniform."""
         orders = (self.slashed, self.dotted)
         return (
             *(count > 0 for order in orders for count in (order.day, order.month, order.open)),
@@ -347,18 +356,18 @@ class DateTally:
         without_order = not (proofs or unclear) and self._seen >= _ENOUGH_ALIKE
         return without_order or (len(proofs) == 1 and proofs[0] >= _ENOUGH_ALIKE and not self.short_years)
 
-    def _count_order(self, written: NumericDate, count: int) -> None:
-        """Count a date of numbers by what it says about the order of day, month and year."""
-        order = self.dotted if written.sign[0] == "." else self.slashed
-        order.add(written, count)
-        if len(written.year) == 2:
-            self.short_years[int(written.year)] += count
-            self.short_first[written.first] += count
-            self.year_first = self.year_first and 1 <= int(written.year) <= 31 and 1 <= written.second <= 12
+    def _count_order(self, numeric: NumericDate, count: int) -> None:
+        """Count a date such as 01/02/2025 by what it proves about the order of day, month and year."""
+        order = self.dotted if numeric.sign[0] == "." else self.slashed
+        order.add(numeric, count)
+        if len(numeric.year) == 2:
+            self.short_years[int(numeric.year)] += count
+            self.short_first[numeric.first] += count
+            self.year_first = self.year_first and 1 <= int(numeric.year) <= 31 and 1 <= numeric.second <= 12
 
 
 def _is_minute(number: int) -> bool:
-    """Whether the digits may be those of a minute: 2601311015."""
+    """Whether a number may be the digits of a date and a minute: 2601311015."""
     month, day, hour, minute = (number // 10**at % 100 for at in (6, 4, 2, 0))
     return number < 10**10 and 1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60
 
@@ -376,7 +385,7 @@ class TruthTally:
             self._texts.update(texts)
 
     def count_pending(self) -> "TruthTally":
-        """The tally itself; nothing is pending."""
+        """Return the tally itself; nothing is pending."""
         return self
 
     def signature(self) -> Signature:
@@ -388,7 +397,7 @@ class TruthTally:
         return False
 
     def marks(self) -> dict[str, bool | None]:
-        """Marks that mean something else here than by themselves; None: nobody can tell.
+        """Return the marks that mean something else in this column than by themselves; None: nobody can tell.
 
         An x means true; beside other words for true, and none for false, it may mean false. A hollow sign beside a full
         one is false. A letter beside another one that is not understood, or means the same, is of a language that

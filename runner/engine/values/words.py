@@ -47,6 +47,7 @@ class ParsingMemo(dict[str | None, Any]):
         return value
 
     def forget(self) -> None:
+        """Clear the memo, so that its texts are parsed again; its `bad` stays."""
         self.clear()
         self[None] = None
 
@@ -107,7 +108,7 @@ _SHORTEST_PHONE, _LONGEST_PHONE = 7, 15  # digits; E.164 allows no more
 
 
 def parse_boolean(text: str) -> bool | Bad | None:
-    """True or false for a word or sign of any language that is known; None for a blank, BAD for another text."""
+    """Parse a word or sign for true or false in any known language; None for a blank, BAD for another text."""
     word = text.strip().casefold()
     if not word.isascii():
         word = unicodedata.normalize("NFC", word)
@@ -115,7 +116,7 @@ def parse_boolean(text: str) -> bool | Bad | None:
 
 
 def parse_email(text: str) -> str | Bad | None:
-    """The address with its domain in lower case; None for a blank, BAD for another text.
+    """Parse an email address, and put its domain in lower case; None for a blank, BAD for another text.
 
     `Name <address>` and `mailto:` are unwrapped.
     """
@@ -135,8 +136,10 @@ def parse_email(text: str) -> str | Bad | None:
 
 
 def parse_phone(text: str) -> str | Bad | None:
-    """The digits, with a leading + if there is a country code, and an extension as ` x12`; None for a blank, BAD for
-    another text."""
+    """Parse a phone number: its digits, + in front if it has a country code, an extension as ` x12`.
+
+    None for a blank, BAD for another text, for two numbers in one cell, and for dates.
+    """
     text = text.strip()
     if not text:
         return None
@@ -163,7 +166,7 @@ def _digits(text: str) -> str:
 
 
 def _holds_two_numbers(body: str, *, has_country: bool) -> bool:
-    """Whether the digits are those of two numbers, or of one with two endings (030 1234567/68)."""
+    """Whether a text has the digits of two phone numbers, or of one with two endings (030 1234567/68)."""
     for parts in (re.split(r"[\s\u00a0]+", body), re.split(r"[^0-9]+", body)):
         if sum(len(_digits(part)) >= _SHORTEST_PHONE for part in parts) > 1:
             return True
@@ -172,7 +175,7 @@ def _holds_two_numbers(body: str, *, has_country: bool) -> bool:
 
 
 def parse_url(text: str) -> str | Bad | None:
-    """A web address with scheme and host in lower case; None for a blank, BAD for another text.
+    """Parse a web address, and put its scheme and host in lower case; None for a blank, BAD for another text.
 
     A bare `www.` name gets https:// in front.
     """
@@ -202,8 +205,8 @@ _ENDS: Final = (
 )
 
 
-def _strip(text: str) -> str:
-    """The text without blanks at its ends and without signs that nobody sees."""
+def _strip_unseen(text: str) -> str:
+    """Strip blanks from the ends of a text, and signs that nobody sees, such as a zero-width space."""
     return text.strip() if text.isascii() else text.translate(_DIRT).strip(_ENDS)
 
 
@@ -223,7 +226,7 @@ def _unaccent(text: str) -> str:
 
 
 STEPS: Final[dict[str, Callable[[str], str]]] = {
-    "strip": _strip,
+    "strip": _strip_unseen,
     "collapse": lambda text: _BLANKS.sub(" ", text),
     "upper": str.upper,
     "lower": str.lower,
@@ -238,7 +241,7 @@ _ASCII: Final[dict[str, Callable[[str], str]]] = {"strip": str.strip, "upper": s
 
 
 def column_cleaner(steps: tuple[str, ...]) -> Callable[[list[str | None]], list[str | None]]:
-    """A function that cleans a column of texts and blanks (None), whole columns at once where possible."""
+    """Return a function that cleans a column of texts and blanks (None), whole columns at once where possible."""
     clean = cleaner(steps)
     functions = [_ASCII[name] for name in steps if name in _ASCII]
 
@@ -246,7 +249,8 @@ def column_cleaner(steps: tuple[str, ...]) -> Callable[[list[str | None]], list[
         return [text and clean(text) for text in values]
 
     def clean_by_step(values: list[str | None]) -> list[str | None]:
-        """A column cleaned step by step, which is faster where all cells are ASCII texts; else cell by cell."""
+        """Clean a whole column one step after the other, which is faster but needs ASCII texts only; else cell by
+        cell."""
         texts = cast("list[str]", values)
         if None in values or not all(map(str.isascii, texts)):
             return clean_each(values)
@@ -258,7 +262,7 @@ def column_cleaner(steps: tuple[str, ...]) -> Callable[[list[str | None]], list[
 
 
 def cleaner(steps: tuple[str, ...]) -> Callable[[str], str]:
-    """A function that applies the declared cleaning steps to a text, in order."""
+    """Return a function that applies the declared cleaning steps to a text, in order."""
     functions = [STEPS[name] for name in steps]
     if not functions:
         return str

@@ -36,6 +36,7 @@ class Archive:
     """The members in order."""
 
     def __init__(self, file: IO[bytes]) -> None:
+        """Read and check the listing; raises BadOutput for any file that our writer would not write."""
         self._file = file
         self.members = list(self._checked_members())
         if len({member.name for member in self.members}) != len(self.members):
@@ -44,8 +45,9 @@ class Archive:
             raise BadOutput(f"normalized.xlsx unpacks to more than {MAX_TOTAL} bytes")
 
     def _checked_members(self) -> Iterator[Member]:
-        """The members as both the listing and their own headers have them; raises BadOutput where these differ."""
-        count, listing, listing_offset = self._listing()
+        """Yield the members as both the listing and their own headers have them; raises BadOutput where these
+        differ."""
+        count, listing, listing_offset = self._read_listing()
         offset = position = 0  # of a member in the file, and of its record in the listing
         for _ in range(count):
             if len(listing) - position < CENTRAL.size:
@@ -66,8 +68,9 @@ class Archive:
         if position != len(listing) or offset != listing_offset:
             raise BadOutput(_NO_WORKBOOK)
 
-    def _listing(self) -> tuple[int, bytes, int]:
-        """The number of members, their listing, and its offset."""
+    def _read_listing(self) -> tuple[int, bytes, int]:
+        """Return the number of members, their listing, and its offset; raises BadOutput if the file does not end as
+        ours do."""
         size = self._file.seek(0, 2)
         if size < END.size:
             raise BadOutput(_NO_WORKBOOK)
@@ -108,7 +111,7 @@ class Archive:
             raise BadOutput("normalized.xlsx has a part that differs from its listing")
 
     def text(self, member: Member, most: int) -> str:
-        """A small part as text."""
+        """Return a small part as text; raises BadOutput if it has more than `most` bytes or is not UTF-8."""
         if member.size > most:
             raise BadOutput("normalized.xlsx has a part that is too large")
         try:

@@ -15,10 +15,10 @@ def balance(artifact: ArtifactDocument) -> None:
         runs = _runs_by_table(sheet)
         _check_sheet(sheet, runs)
         for table in sheet["tables"]:
-            used += _check_table(table, _by_kind(runs[table["ref"]]))
-            rows_out += _made(table)
+            used += _check_table(table, _count_by_kind(runs[table["ref"]]))
+            rows_out += _count_made_rows(table)
             left_out.update(table["left_out"])
-        left_out.update(_by_kind(runs[None]))
+        left_out.update(_count_by_kind(runs[None]))
     summary, output = artifact["summary"], artifact["output"]
     _require_equal("the rows of its tables and its output", rows_out, output["rows"])
     _require_equal("the rows of its summary and its output", summary["rows_out"], output["rows"])
@@ -29,7 +29,7 @@ def balance(artifact: ArtifactDocument) -> None:
 
 
 def _runs_by_table(sheet: SheetFacts) -> dict[str | None, list[RowRun]]:
-    """The runs of each table; under None those of no table."""
+    """Sort the runs by table; under None those of no table. Raises BadOutput if a run names no table of the sheet."""
     owners: dict[str | None, list[RowRun]] = {None: []}
     owners |= {table["ref"]: [] for table in sheet["tables"]}
     if len(owners) != len(sheet["tables"]) + 1:
@@ -44,7 +44,10 @@ def _runs_by_table(sheet: SheetFacts) -> dict[str | None, list[RowRun]]:
 
 
 def _check_sheet(sheet: SheetFacts, owners: dict[str | None, list[RowRun]]) -> None:
-    """Check that each row read is in one run, or in one run of each table that shares it."""
+    """Check that each row read is in one run, or in one run of each table that shares it; raises BadOutput.
+
+    `owners`: the runs of each table by its id, and by None those of no table.
+    """
     for runs in owners.values():
         _check_order(runs)
     _check_order(sheet["shared"])
@@ -102,7 +105,7 @@ def _check_shared(sheet: SheetFacts) -> None:
 
 
 def _check_table(table: TablePart, rows_by_kind: dict[str, int]) -> int:
-    """Check a table; returns its rows in the output."""
+    """Check the counts of a table; returns its rows in the output."""
     rows_out = rows_by_kind.pop("data", 0)
     left_out = {kind: rows for kind, rows in rows_by_kind.items() if kind not in ("header", "title")}
     _require_equal("the rows of a table and its runs", table["rows_out"], rows_out)
@@ -113,8 +116,8 @@ def _check_table(table: TablePart, rows_by_kind: dict[str, int]) -> int:
     return rows_out
 
 
-def _made(table: TablePart) -> int:
-    """The rows of the output that a table's rows became; each became one, or one for each of some columns."""
+def _count_made_rows(table: TablePart) -> int:
+    """Count the rows of the output that a table's rows became; each became one, or one for each of some columns."""
     rows, unpivot = table["rows_out"], table.get("unpivot")
     if unpivot is None:
         return rows
@@ -125,8 +128,8 @@ def _made(table: TablePart) -> int:
     return unpivot["rows"]
 
 
-def _by_kind(runs: list[RowRun]) -> Counter[str]:
-    """How many rows of each kind some runs have."""
+def _count_by_kind(runs: list[RowRun]) -> Counter[str]:
+    """Count the rows of each kind in some runs."""
     counts: Counter[str] = Counter()
     for run in runs:
         counts[run["as"]] += run["rows"]

@@ -26,29 +26,29 @@ class CellStyles:
     """Hands out style numbers for looks that were checked."""
 
     def __init__(self) -> None:
-        self._fonts = {_font({}): 0}
+        self._fonts = {_font_xml({}): 0}
         self._fills = {'<patternFill patternType="none"/>': 0, '<patternFill patternType="gray125"/>': 1}
-        self._borders = {_border({}): 0}
+        self._borders = {_border_xml({}): 0}
         self._formats: dict[str, int] = {}
         self._xfs = {'<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>': 0}
         self._known: dict[str, int] = {}
 
     def of(self, appearance: dict[str, Any]) -> int:
-        """The style number of a look; equal ones share it."""
+        """Return the style number of a look; equal looks share it."""
         text = json.dumps(appearance, sort_keys=True)
         if text not in self._known:
-            self._known[text] = self._add(appearance)
+            self._known[text] = self._add_style(appearance)
         return self._known[text]
 
-    def _add(self, appearance: dict[str, Any]) -> int:
+    def _add_style(self, appearance: dict[str, Any]) -> int:
         """Add a look to the styles part, and return its style number."""
-        font = _index(self._fonts, _font(appearance.get("font", {})))
+        font = _number_of(self._fonts, _font_xml(appearance.get("font", {})))
         fill = 0
         if appearance.get("fill"):
             solid = f'<fgColor rgb="FF{appearance["fill"]}"/><bgColor indexed="64"/>'
-            fill = _index(self._fills, f'<patternFill patternType="solid">{solid}</patternFill>')
-        border = _index(self._borders, _border(appearance.get("border", {})))
-        number = 164 + _index(self._formats, appearance["format"]) if appearance.get("format") else 0
+            fill = _number_of(self._fills, f'<patternFill patternType="solid">{solid}</patternFill>')
+        border = _number_of(self._borders, _border_xml(appearance.get("border", {})))
+        number = 164 + _number_of(self._formats, appearance["format"]) if appearance.get("format") else 0
         align = appearance.get("align", {})
         alignment = "".join(
             f' {name}="{align[key]}"' for key, name in (("h", "horizontal"), ("v", "vertical")) if key in align
@@ -62,10 +62,10 @@ class CellStyles:
         applied += 'quotePrefix="1" ' if appearance.get("quoted") else ""
         applied += 'applyFont="1" applyFill="1" applyBorder="1" applyAlignment="1"'
         parts_used = f'numFmtId="{number}" fontId="{font}" fillId="{fill}" borderId="{border}" xfId="0"'
-        return _index(self._xfs, f"<xf {parts_used} {applied}>{inside}</xf>")
+        return _number_of(self._xfs, f"<xf {parts_used} {applied}>{inside}</xf>")
 
     def xml(self) -> str:
-        """The styles part with all looks that were added, as XML."""
+        """Write the styles part with all looks that were added, as XML."""
         formats = "".join(
             f'<numFmt numFmtId="{164 + number}" formatCode="{attribute(content)}"/>'
             for number, content in enumerate(self._formats)
@@ -83,21 +83,21 @@ class CellStyles:
         )
 
 
-def _index(numbers: dict[str, int], text: str) -> int:
-    """The number of a text among those that have one; a new one gets the next."""
+def _number_of(numbers: dict[str, int], text: str) -> int:
+    """Return the number of a text; a new text gets the next number."""
     return numbers.setdefault(text, len(numbers))
 
 
-def _font(font: dict[str, Any]) -> str:
-    """The XML element of a font that is described; what it lacks is usual."""
+def _font_xml(font: dict[str, Any]) -> str:
+    """Write the XML element of a font that is described; what it lacks is usual."""
     marks = "".join(f"<{tag}/>" for name, tag in _FONT_MARKS.items() if font.get(name))
     colour = f'<color rgb="FF{font["color"]}"/>' if font.get("color") else ""
     name = attribute(font.get("name", "Calibri"))
     return f'<font>{marks}<sz val="{font.get("size", 11):g}"/>{colour}<name val="{name}"/></font>'
 
 
-def _border(border: dict[str, Any]) -> str:
-    """The XML element of a border: by side, a line's style and colour."""
+def _border_xml(border: dict[str, Any]) -> str:
+    """Write the XML element of a border: by side, a line's style and colour."""
     sides = ""
     for side in _SIDES:
         if side in border:
@@ -109,7 +109,7 @@ def _border(border: dict[str, Any]) -> str:
 
 
 def checked_appearance(value: object) -> dict[str, Any]:
-    """A look with what we know of it and nothing else; odd parts are left out, for a look is no data."""
+    """Copy what is known of a look and nothing else; odd parts are left out, for a look is not data."""
     if not isinstance(value, dict):
         raise BadOutput("rejects.jsonl has an invalid style")
     appearance: dict[str, Any] = {}
@@ -141,7 +141,7 @@ def checked_appearance(value: object) -> dict[str, Any]:
 
 
 def _plain_font(font: dict[str, Any]) -> dict[str, Any]:
-    """The known properties of a font that have valid values."""
+    """Copy the known properties of a font that have valid values."""
     plain: dict[str, Any] = {name: True for name in _FONT_MARKS if font.get(name) is True}
     if isinstance(font.get("name"), str) and font["name"].isprintable() and 0 < len(font["name"]) <= 60:
         plain["name"] = font["name"]

@@ -17,17 +17,16 @@ from runner.engine.contract import DataTypes, OutputName, Place
 from runner.engine.document_types import OutputColumnPart, OutputPart
 from runner.engine.options import DataOptions
 from runner.engine.protocol import BadOutput
-from runner.engine.verifying.parquet_check import parquet_rows
+from runner.engine.verifying.parquet_check import count_parquet_rows
 from runner.engine.verifying.split_column import WRONG_FILE, SplitColumn
 from runner.engine.writing.data_files import schema_text
-from runner.engine.writing.delimited_file import BOM, guarded, is_formula
+from runner.engine.writing.delimited_file import BOM, FORMULA_STARTS, guarded, is_formula
 from runner.engine.writing.typed import PRECISION, RESCUED, ColumnType, TypedColumn, column_type
 
 MAX_SCHEMA: Final = 16 * 1024 * 1024
 MAX_LINE: Final = 64 * 1024 * 1024  # characters of one row: 16,384 cells rarely have as many
 _ROWS_AT_ONCE: Final = 2048
 _BYTES_AT_ONCE: Final = 1024 * 1024
-_STARTS: Final = frozenset("=@+-\t\r")
 
 _LEAP_YEAR: Final = r"(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
 _DAY: Final = (
@@ -54,7 +53,7 @@ def check_data_files(
 ) -> None:
     """Check every data file but the workbooks; raises BadOutput."""
     options = DataOptions.parse(known.output)
-    columns = _columns(_read_schema(written), known, output, options)
+    columns = _check_schema(_read_schema(written), known, output, options)
     for name in options.names:
         if name in _COUNT_ROWS and not _is_empty(written, name, name, output["rows"]):
             with open_written(written, name) as file:
@@ -99,8 +98,9 @@ def _read_schema(written: Mapping[str, Place]) -> bytes:
         return file.read(MAX_SCHEMA + 1)
 
 
-def _columns(raw: bytes, known: DataTypes, output: OutputPart, options: DataOptions) -> list[TypedColumn]:
-    """The columns of schema.json, which must be those of the artifact with the manifest's types, and nothing else."""
+def _check_schema(raw: bytes, known: DataTypes, output: OutputPart, options: DataOptions) -> list[TypedColumn]:
+    """Check that schema.json has the columns of the artifact with the manifest's types, and nothing else; return its
+    columns."""
     names = _column_names(raw)
     if len(names) != len(output["columns"]) + options.rescued:
         raise BadOutput("artifact.json and schema.json have different columns")
@@ -117,12 +117,13 @@ def _columns(raw: bytes, known: DataTypes, output: OutputPart, options: DataOpti
 
 
 def _expected_column(name: str, described: OutputColumnPart, known: DataTypes) -> TypedColumn:
+    """Return a column as the manifest and the artifact describe it."""
     field_type, scale = known.types.get(described["field"] or "", (None, None))
     return TypedColumn(name, *column_type(field_type, scale, described.get("added")))
 
 
 def _column_names(raw: bytes) -> list[str]:
-    """The names of the columns in schema.json; raises BadOutput if it is not a schema."""
+    """Return the names of the columns in schema.json; raises BadOutput if it is not a schema."""
     try:
         names = [field["name"] for field in json.loads(raw)["fields"]] if len(raw) <= MAX_SCHEMA else []
     except (ValueError, RecursionError, LookupError, TypeError):
@@ -132,8 +133,8 @@ def _column_names(raw: bytes) -> list[str]:
     return names
 
 
-def _language(column: TypedColumn) -> str:
-    """A regular expression of the values of a column that does not hold texts."""
+def _value_expression(column: TypedColumn) -> str:
+    """Return a regular expression of the values of a column that does not hold texts."""
     match column.type:
         case ColumnType.INTEGER:
             return _DIGITS % PRECISION
@@ -152,14 +153,16 @@ def _language(column: TypedColumn) -> str:
             return _CLOCK
 
 
-def _csv_rows(file: IO[bytes], columns: list[TypedColumn], options: DataOptions, split: SplitColumn | None) -> int:
-    """The number of rows of a CSV file in which every cell has its column's type and none is a formula."""
+def _count_csv_rows(
+    file: IO[bytes], columns: list[TypedColumn], options: DataOptions, split: SplitColumn | None
+) -> int:
+    """Count the rows of a CSV file; raises BadOutput unless every cell has its column's type and none is a formula."""
     if (file.read(len(BOM)) == BOM) != options.bom:
         raise BadOutput("normalized.csv has not the byte-order mark that the manifest asks for, or one too many")
     file.seek(len(BOM) if options.bom else 0)
     text = TextIOWrapper(file, encoding="utf-8", newline="")
-    records = csv.reader(_bounded(text), delimiter=options.delimiter, strict=True)
-    checks = [_csv_check(column, options.decimal) for column in columns]
+    records = csv.reader(_bound_lines(text), delimiter=options.delimiter, strict=True)
+    checks = [_make_csv_check(column, options.decimal) for column in columns]
     guarded_split = None if split is None else _guarded_split(split)
     rows = 0
     try:
@@ -181,24 +184,26 @@ def _csv_rows(file: IO[bytes], columns: list[TypedColumn], options: DataOptions,
 
 
 def _guarded_split(split: SplitColumn) -> SplitColumn:
-    """What a column of a split must hold, as CSV files have it."""
+    """Return what a column of a split must hold, as CSV files have it."""
     value = None if split.value is None else guarded(split.value)
     return SplitColumn(split.at, frozenset(map(guarded, split.values)), value)
 
 
-def _bounded(text: Iterable[str]) -> Iterator[str]:
-    """The lines, as long as none is too long; raises BadOutput."""
+def _bound_lines(text: Iterable[str]) -> Iterator[str]:
+    """Yield the lines, as long as none is too long; raises BadOutput."""
     for line in text:
         if len(line) > MAX_LINE:
             raise BadOutput("normalized.csv has a line that the engine does not write")
         yield line
 
 
-def _csv_check(column: TypedColumn, point: str) -> Callable[[tuple[str, ...]], bool]:
-    """Whether all cells of a batch have a column's type."""
+def _make_csv_check(column: TypedColumn, point: str) -> Callable[[tuple[str, ...]], bool]:
+    """Return a function that says whether all cells of a batch have a column's type."""
     if column.type is ColumnType.TEXT:
-        return lambda cells: not any(cell and cell[0] in _STARTS and is_formula(cell) for cell in cells)
-    value = _language(column).replace(r"\.", re.escape(point)) if _is_fraction(column) else _language(column)
+        return lambda cells: not any(cell and cell[0] in FORMULA_STARTS and is_formula(cell) for cell in cells)
+    value = _value_expression(column)
+    if _is_fraction(column):
+        value = value.replace(r"\.", re.escape(point))
     batch = re.compile(rf"(?:(?:{value})?\n)*+")
     return lambda cells: batch.fullmatch("\n".join(cells) + "\n") is not None
 
@@ -207,15 +212,18 @@ def _is_fraction(column: TypedColumn) -> bool:
     return column.type in (ColumnType.NUMBER, ColumnType.DECIMAL)
 
 
-def _json_rows(file: IO[bytes], columns: list[TypedColumn], _: DataOptions, split: SplitColumn | None) -> int:
-    """The number of lines; each is an object of the columns in their order, with values of their types."""
-    languages = ["(?:null|" + _json_language(column) + ")" for column in columns]
+def _count_json_rows(file: IO[bytes], columns: list[TypedColumn], _: DataOptions, split: SplitColumn | None) -> int:
+    """Count the lines; raises BadOutput unless each is an object of the columns in their order, with values of their
+    types."""
+    languages = ["(?:null|" + _json_expression(column) + ")" for column in columns]
     if split is not None:
-        languages[split.at] = _json_split(split)
-    members = [_json_name(column.name) + ": " + language for column, language in zip(columns, languages, strict=True)]
+        languages[split.at] = _split_expression(split)
+    members = [
+        _name_expression(column.name) + ": " + language for column, language in zip(columns, languages, strict=True)
+    ]
     lines = re.compile(r"(?:\{" + ", ".join(members) + r"\}\n)*+")
     rows = 0
-    for block in _blocks(file):
+    for block in _blocks_of_lines(file):
         try:
             text = block.decode()
         except UnicodeDecodeError:
@@ -229,28 +237,28 @@ def _json_rows(file: IO[bytes], columns: list[TypedColumn], _: DataOptions, spli
     return rows
 
 
-def _json_split(split: SplitColumn) -> str:
-    """The expression of the values that the column of a split holds in one file, in their only spelling."""
+def _split_expression(split: SplitColumn) -> str:
+    """Return the expression of the values that the column of a split holds in one file, in their only spelling."""
     if split.value is not None:
-        return _json_name(split.value)
-    declared = "|".join(map(_json_name, sorted(split.values)))
+        return _name_expression(split.value)
+    declared = "|".join(map(_name_expression, sorted(split.values)))
     return f"(?!(?:{declared})(?:, |\\}}))(?:null|{_PLAIN_JSON_TEXT})"
 
 
-def _json_name(name: str) -> str:
+def _name_expression(name: str) -> str:
     return re.escape(json.dumps(name, ensure_ascii=False))
 
 
-def _json_language(column: TypedColumn) -> str:
-    """The expression that every value of a column in normalized.jsonl matches."""
+def _json_expression(column: TypedColumn) -> str:
+    """Return the expression that every value of a column in normalized.jsonl matches."""
     if column.type is ColumnType.TEXT:
         return _JSON_TEXT
     quoted = column.type in (ColumnType.DATE, ColumnType.DATETIME, ColumnType.TIME)
-    return f'"{_language(column)}"' if quoted else _language(column)
+    return f'"{_value_expression(column)}"' if quoted else _value_expression(column)
 
 
-def _blocks(file: IO[bytes]) -> Iterator[bytes]:
-    """The file in blocks of whole lines."""
+def _blocks_of_lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the file in blocks of whole lines."""
     while block := file.read(_BYTES_AT_ONCE):
         rest = b"" if block.endswith(b"\n") else file.readline(MAX_LINE)
         yield block + rest
@@ -258,7 +266,7 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
 
 _RowCounter = Callable[[IO[bytes], list[TypedColumn], DataOptions, SplitColumn | None], int]
 _COUNT_ROWS: Final[dict[OutputName, _RowCounter]] = {
-    OutputName.CSV: _csv_rows,
-    OutputName.JSONL: _json_rows,
-    OutputName.PARQUET: parquet_rows,
+    OutputName.CSV: _count_csv_rows,
+    OutputName.JSONL: _count_json_rows,
+    OutputName.PARQUET: count_parquet_rows,
 }

@@ -24,26 +24,27 @@ _DEEP: Final = 8  # steps of a path shown in a message
 
 
 def read_artifact(raw: bytes) -> ArtifactDocument:
-    """An artifact that matches its schema; raises BadOutput."""
+    """Read an artifact that matches its schema; raises BadOutput."""
     artifact: ArtifactDocument = read_document(raw, OutputName.ARTIFACT)
     return artifact
 
 
 def read_review(raw: bytes) -> ReviewDocument:
-    """A review that matches its schema; raises BadOutput."""
+    """Read a review that matches its schema; raises BadOutput."""
     review: ReviewDocument = read_document(raw, OutputName.REVIEW)
     return review
 
 
 def read_document(raw: bytes, name: OutputName = OutputName.ARTIFACT) -> Any:
-    """A document of an output; raises BadOutput if it is too large, is ambiguous JSON or does not match its schema."""
+    """Read a document of an output; raises BadOutput if it is too large, is ambiguous JSON or does not match its
+    schema."""
     if len(raw) > MAX_BYTES:
         raise BadOutput(f"{name} is over {MAX_BYTES} bytes")
     if sum(map(raw.count, (b",", b"[", b"{"))) > MAX_ELEMENTS:
         raise BadOutput(f"{name} has more than {MAX_ELEMENTS} elements")
     try:
         document = json.loads(
-            raw.decode(), parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_without_twins
+            raw.decode(), parse_constant=_no_constant, parse_float=_parse_finite, object_pairs_hook=_without_twins
         )
         if b"\\u" in raw:  # the only source of unpaired surrogates
             json.dumps(document, ensure_ascii=False).encode()
@@ -52,24 +53,24 @@ def read_document(raw: bytes, name: OutputName = OutputName.ARTIFACT) -> Any:
     try:
         validator(name).validate(document)
     except (jsonschema_rs.ValidationError, ValueError) as error:
-        raise BadOutput(f"{name} does not match its schema at {_place(error, name)}") from None
+        raise BadOutput(f"{name} does not match its schema at {_describe_place(error, name)}") from None
     return document
 
 
 @cache
 def validator(name: OutputName = OutputName.ARTIFACT) -> jsonschema_rs.Validator:
-    """What checks a document against its schema; made once."""
+    """Return what checks a document against its schema; made once."""
     return jsonschema_rs.validator_for(json.loads(_SCHEMAS[name].read_text()))
 
 
 @cache
 def _known_names(name: str) -> frozenset[str]:
-    """The keys that a schema names."""
+    """Return the keys that a schema names."""
     return frozenset(_NAME.findall(_SCHEMAS[name].read_text()))
 
 
-def _place(error: Exception, name: str) -> str:
-    """Where the schema does not match, in the schema's own words: other keys are text from the box."""
+def _describe_place(error: Exception, name: str) -> str:
+    """Describe where the schema does not match, in the schema's own words: other keys are text from the box."""
     steps = list(getattr(error, "instance_path", []))
     shown = [str(step) if isinstance(step, int) or step in _known_names(name) else "…" for step in steps[:_DEEP]]
     return "/" + "/".join(shown)
@@ -80,8 +81,8 @@ def _no_constant(_: str) -> None:
     raise ValueError
 
 
-def _finite(text: str) -> float:
-    """A number of a document; raises ValueError for one that is too large."""
+def _parse_finite(text: str) -> float:
+    """Parse a number of a document; raises ValueError for one that is too large."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError
@@ -89,7 +90,7 @@ def _finite(text: str) -> float:
 
 
 def _without_twins(pairs: list[tuple[str, object]]) -> Json:
-    """An object; refuses one with a key twice, which readers would read differently."""
+    """Make an object of its members; refuses one with a key twice, which readers would read differently."""
     members = dict(pairs)
     if len(members) != len(pairs):
         raise ValueError

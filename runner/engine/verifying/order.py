@@ -19,7 +19,7 @@ from runner.engine.contract import (
     split_name,
 )
 from runner.engine.document_types import ArtifactDocument, OutputPart, ReviewDocument
-from runner.engine.memory.drift import layout
+from runner.engine.memory.drift import layout_digest
 from runner.engine.options import DUPLICATE, FILTERED, DataOptions
 from runner.engine.pages.fixes import LONGEST_VALUE
 from runner.engine.pages.report import report
@@ -52,31 +52,32 @@ def carry_out(order: VerifyOrder) -> FinalEvent:
 
 
 def _verify_review(order: VerifyOrder) -> Json:
-    """Verify the questions of a review and write its page; the summary of the run."""
+    """Verify the questions of a review and write its page; returns the summary of the run."""
     review = verify_review(order)
     _write_page(order, OutputName.REVIEW_PAGE, review_page(review))
     return {"questions": len(review["questions"]) + review["left_out"]}
 
 
 def _verify_outputs(order: VerifyOrder) -> Json:
-    """Verify the outputs of a job, and write its rejects, profile and report; the summary of the run."""
+    """Verify the outputs of a job, and write its rejects, profile and report; returns the summary of the run."""
     artifact = verify(order)
     _make_rejects(order, artifact)
     _write_profile(order, artifact)
-    values = _shown_values(order, artifact)
+    values = _read_shown_values(order, artifact)
     _write_page(order, OutputName.REPORT, report(artifact, at=time.time(), terms=order.report, values=values))
     return summary_of(artifact)
 
 
-def _shown_values(order: VerifyOrder, artifact: ArtifactDocument) -> dict[int, str] | None:
-    """The values that the report shows, by finding; None if the manifest does not ask for any. Raises BadOutput."""
+def _read_shown_values(order: VerifyOrder, artifact: ArtifactDocument) -> dict[int, str] | None:
+    """Read the values that the report shows, by finding; None if the manifest does not ask for any. Raises
+    BadOutput."""
     name = OutputName.SHOWN_VALUES
     place = order.written.get(name)
     if not order.report.shows_values:
         if place is not None:
             raise BadOutput(f"the box wrote {name}, which the manifest does not ask for")
         return None
-    raw = b"" if place is None else _read(place, MAX_VALUES)
+    raw = b"" if place is None else _read_bytes(place, MAX_VALUES)
     if len(raw) > MAX_VALUES:
         raise BadOutput(f"{name} is over {MAX_VALUES} bytes")
     try:
@@ -104,11 +105,11 @@ def _write_page(order: VerifyOrder, name: OutputName, page: str) -> None:
 
 
 def summary_of(artifact: ArtifactDocument) -> Json:
-    """What the runner gets to know: the counts, and how long each pass took."""
+    """Return what the runner gets to know: the counts, and how long each pass took."""
     times = {entry["pass"]: entry["seconds"] for entry in artifact["pass_history"]}
     split = artifact["output"].get("split")
     split_rows: Json = {} if split is None else {"split": list(split["rows"].values())}
-    return {**artifact["summary"], **split_rows, "drift": _changes(artifact), "passes": times}
+    return {**artifact["summary"], **split_rows, "drift": _count_changes(artifact), "passes": times}
 
 
 def _make_rejects(order: VerifyOrder, artifact: ArtifactDocument) -> None:
@@ -120,14 +121,14 @@ def _make_rejects(order: VerifyOrder, artifact: ArtifactDocument) -> None:
         with open(description, "rb") as source, open_target(target) as file:  # noqa: PTH123 - as below
             source.seek(0)
             described_rows = write_rejects(
-                source, file, job=order.job.job_id, title=order.title, exists=_books(artifact)
+                source, file, job=order.job.job_id, title=order.title, exists=_rows_of_books(artifact)
             )
     if described_rows != counted_rows and target is not None:
         raise BadOutput(f"artifact.json counts {counted_rows} rows of rejects.xlsx, the box described {described_rows}")
 
 
-def _books(artifact: ArtifactDocument) -> Callable[[str, int, int, int], bool]:
-    """Whether the books of an artifact have a row of data (`row`) or any other row."""
+def _rows_of_books(artifact: ArtifactDocument) -> Callable[[str, int, int, int], bool]:
+    """Return a function that says whether the books of an artifact have a row of data (`row`) or any other row."""
     names = [source["name"] for source in artifact["inputs"] if source["role"] == "primary"]
     data_rows: dict[tuple[int, int], RowSet] = {}
     all_rows: dict[tuple[int, int], RowSet] = {}
@@ -136,16 +137,16 @@ def _books(artifact: ArtifactDocument) -> Callable[[str, int, int, int], bool]:
             continue
         place = (names.index(sheet["input"]), sheet["index"])
         runs = [(run["from"], run["to"], run["as"]) for run in sheet.get("rows", ())]
-        all_rows[place] = _check_covered((first, last) for first, last, _ in runs)
-        data_rows[place] = _check_covered((first, last) for first, last, kind in runs if kind in _DATA)
+        all_rows[place] = _join_overlapping((first, last) for first, last, _ in runs)
+        data_rows[place] = _join_overlapping((first, last) for first, last, kind in runs if kind in _DATA)
     nothing = RowSet()
     return lambda kind, input_number, index, row: (
         row in (data_rows if kind == "row" else all_rows).get((input_number, index), nothing)
     )
 
 
-def _check_covered(runs: Iterable[tuple[int, int]]) -> RowSet:
-    """The rows of runs that may overlap, as those of tables side by side do."""
+def _join_overlapping(runs: Iterable[tuple[int, int]]) -> RowSet:
+    """Join runs that may overlap, as those of tables side by side do, into a set of rows."""
     joined_runs: list[tuple[int, int]] = []
     for first, last in sorted(runs):
         if joined_runs and first <= joined_runs[-1][1]:
@@ -155,8 +156,8 @@ def _check_covered(runs: Iterable[tuple[int, int]]) -> RowSet:
     return RowSet(joined_runs)
 
 
-def _changes(artifact: ArtifactDocument) -> int:
-    """In how many places this drop differs from the sender's last one."""
+def _count_changes(artifact: ArtifactDocument) -> int:
+    """Count the places in which this drop differs from the sender's last one."""
     drift = artifact.get("drift")
     if drift is None:
         return 0
@@ -165,12 +166,16 @@ def _changes(artifact: ArtifactDocument) -> int:
 
 
 def _write_profile(order: VerifyOrder, artifact: ArtifactDocument) -> None:
-    """The profile by itself, for the sender's next drop to be compared with, below a line that says what it follows."""
+    """Write the profile by itself, for the sender's next drop to be compared with, below a line that says what it
+    follows."""
     target, profile = order.outputs.get(OutputName.PROFILE), artifact.get("profile")
     if target is not None and profile is not None:
         drift = artifact.get("drift")
         same_kind = drift is not None and drift["previous"].get("same_kind")
-        head = {"after": drift["previous"].get("job_id") if drift and same_kind else None, "layout": layout(profile)}
+        head = {
+            "after": drift["previous"].get("job_id") if drift and same_kind else None,
+            "layout": layout_digest(profile),
+        }
         with open_target(target) as file:
             file.write(json.dumps(head).encode() + b"\n")
             file.write(json.dumps(profile, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
@@ -184,7 +189,7 @@ def verify(order: VerifyOrder) -> ArtifactDocument:
     for name in (OutputName.ARTIFACT, *needed):
         if name not in written:
             raise BadOutput(f"the box did not write {name}")
-    artifact = read_artifact(_read(written[OutputName.ARTIFACT], MAX_BYTES))
+    artifact = read_artifact(_read_bytes(written[OutputName.ARTIFACT], MAX_BYTES))
     _check_job(order, artifact)
     if artifact.get("decision") != order.decision:
         raise BadOutput("artifact.json names another decision than the runner knows")
@@ -200,7 +205,7 @@ def verify(order: VerifyOrder) -> ArtifactDocument:
         if artifact["output"]["rows"] or artifact["output"]["sheets"]:
             raise BadOutput("artifact.json counts rows of a workbook that was not written")
         return artifact
-    split_files = _split_files(order, artifact["output"], formats)
+    split_files = _list_split_files(order, artifact["output"], formats)
     if "xlsx" in formats:
         with open(written[OutputName.WORKBOOK], "rb") as file:  # noqa: PTH123 - by a path or by a descriptor
             _check_rows(order, artifact["output"], file)
@@ -212,8 +217,9 @@ def verify(order: VerifyOrder) -> ArtifactDocument:
     return artifact
 
 
-def _split_files(order: VerifyOrder, output: OutputPart, formats: Iterable[str]) -> list[SplitFile]:
-    """The files of the split that the manifest asks for, with the rows that the artifact counts. Raises BadOutput."""
+def _list_split_files(order: VerifyOrder, output: OutputPart, formats: Iterable[str]) -> list[SplitFile]:
+    """List the files of the split that the manifest asks for, with the rows that the artifact counts. Raises
+    BadOutput."""
     split, counted = order.split, output.get("split")
     if split is None or counted is None:
         if split is not None or counted is not None:
@@ -248,11 +254,11 @@ def _check_split_book(order: VerifyOrder, output: OutputPart, part: SplitFile) -
 
 
 def verify_review(order: VerifyOrder) -> ReviewDocument:
-    """The questions of a job that asks for them, if they hold. Raises BadOutput."""
+    """Read and check the questions of a job that asks for them. Raises BadOutput."""
     name = OutputName.REVIEW
     if name not in order.written:
         raise BadOutput(f"the box did not write {name}")
-    raw = _read(order.written[name], MAX_REVIEW)
+    raw = _read_bytes(order.written[name], MAX_REVIEW)
     if len(raw) > MAX_REVIEW:
         raise BadOutput(f"{name} is over {MAX_REVIEW} bytes")
     review = read_review(raw)
@@ -281,8 +287,8 @@ def verify_review(order: VerifyOrder) -> ReviewDocument:
     return review
 
 
-def _read(path: Place, most: int) -> bytes:
-    """At most so many bytes of a file, and one more if it has more."""
+def _read_bytes(path: Place, most: int) -> bytes:
+    """Read at most so many bytes of a file, and one more if it has more."""
     with open(path, "rb") as file:  # noqa: PTH123 - by a path or by a descriptor
         file.seek(0)  # the descriptor may be at the end
         return file.read(most + 1)

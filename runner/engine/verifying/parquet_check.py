@@ -36,12 +36,14 @@ class _Page(NamedTuple):
     body: bytes
 
 
-def parquet_rows(file: IO[bytes], columns: list[TypedColumn], _: DataOptions, split: SplitColumn | None = None) -> int:
-    """The number of rows of normalized.parquet; raises BadOutput unless every byte is as the engine writes it.
+def count_parquet_rows(
+    file: IO[bytes], columns: list[TypedColumn], _: DataOptions, split: SplitColumn | None = None
+) -> int:
+    """Count the rows of normalized.parquet; raises BadOutput unless every byte is as the engine writes it.
 
     `split`: what one column must hold.
     """
-    end, described = _described(file)
+    end, described = _read_metadata(file)
     groups: list[list[PageFacts]] = []
     at = len(MAGIC)
     while at < end:
@@ -61,8 +63,8 @@ def parquet_rows(file: IO[bytes], columns: list[TypedColumn], _: DataOptions, sp
     return sum(group[0].values for group in groups)
 
 
-def _described(file: IO[bytes]) -> tuple[int, bytes]:
-    """Where the metadata begins, and its bytes; raises BadOutput if the file does not end as ours do."""
+def _read_metadata(file: IO[bytes]) -> tuple[int, bytes]:
+    """Return where the metadata begins, and its bytes; raises BadOutput if the file does not end as ours do."""
     size = file.seek(0, 2)
     tail = _LENGTH.size + len(MAGIC)
     if size < len(MAGIC) + tail:
@@ -84,7 +86,7 @@ def _read_page(file: IO[bytes], at: int, end: int) -> _Page:
     header = _HEADER.match(file.read(_LONGEST_HEADER))
     if header is None:
         raise BadOutput(_NOT_OURS)
-    size, packed, values = (_number(part) for part in header.groups())
+    size, packed, values = (_parse_varint(part) for part in header.groups())
     head = header.end()
     if size > MAX_PAGE or at + head + packed > end:
         raise BadOutput(_NOT_OURS)
@@ -94,7 +96,7 @@ def _read_page(file: IO[bytes], at: int, end: int) -> _Page:
 
 
 def _unpack_page(raw: bytes, size: int) -> bytes:
-    """A decompressed page; raises BadOutput unless it has exactly the size of its header."""
+    """Decompress a page; raises BadOutput unless it has exactly the size of its header."""
     unpack = isal_zlib.decompressobj(_GZIP_WINDOW)
     try:
         body = unpack.decompress(raw, size + 1)
@@ -105,8 +107,8 @@ def _unpack_page(raw: bytes, size: int) -> bytes:
     return body
 
 
-def _number(raw: bytes) -> int:
-    """The number of a zigzag varint; raises BadOutput for a negative one."""
+def _parse_varint(raw: bytes) -> int:
+    """Parse a zigzag varint; raises BadOutput for a negative number."""
     number = sum((byte & 0x7F) << 7 * n for n, byte in enumerate(raw))
     if number & 1:
         raise BadOutput(_NOT_OURS)
@@ -115,12 +117,12 @@ def _number(raw: bytes) -> int:
 
 def _check_split(split: SplitColumn, stored: bytes, present: int, blanks: int) -> None:
     """Check that the rows of a page belong to the file; raises BadOutput."""
-    if not split.holds(_texts(stored, present)) or (blanks and not split.holds([None])):
+    if not split.holds(_parse_texts(stored, present)) or (blanks and not split.holds([None])):
         raise BadOutput(WRONG_FILE)
 
 
-def _texts(stored: bytes, present: int) -> list[str]:
-    """The texts of a page that was checked."""
+def _parse_texts(stored: bytes, present: int) -> list[str]:
+    """Parse the texts of a page that was checked."""
     texts, at = [], 0
     for _ in range(present):
         (length,) = _LENGTH.unpack_from(stored, at)
@@ -130,13 +132,14 @@ def _texts(stored: bytes, present: int) -> list[str]:
 
 
 def _check_values(column: TypedColumn, page: _Page) -> tuple[bytes, int]:
-    """Check that a page has as many values as its levels say, each of its column's type; their bytes and number."""
+    """Check that a page has as many values as its levels say, each of its column's type; return their bytes and
+    number."""
     body, values = page.body, page.facts.values
     if len(body) < _LENGTH.size:
         raise BadOutput(_NOT_OURS)
     (length,) = _LENGTH.unpack_from(body)
     levels, stored = body[_LENGTH.size : _LENGTH.size + length], body[_LENGTH.size + length :]
-    present = _present(levels, values)
+    present = _count_present(levels, values)
     fits = _FITS.get(column.type)
     width = PHYSICAL[column.type].width
     if not (len(stored) == present * width if fits is None else fits(stored, present)):
@@ -144,8 +147,8 @@ def _check_values(column: TypedColumn, page: _Page) -> tuple[bytes, int]:
     return stored, present
 
 
-def _present(levels: bytes, values: int) -> int:
-    """How many of the rows have a value: a run of ones, or a bit for each row."""
+def _count_present(levels: bytes, values: int) -> int:
+    """Count the rows that have a value: a run of ones, or a bit for each row."""
     head = re.match(_VARINT, levels, re.DOTALL)
     if head is None:
         raise BadOutput(_NOT_OURS)

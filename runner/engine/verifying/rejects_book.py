@@ -12,7 +12,7 @@ from math import isfinite
 from typing import IO, Any, Final
 
 from runner.engine.common import a1
-from runner.engine.corrections.corrected import KINDS, TO_DO, key
+from runner.engine.corrections.corrected import KINDS, TO_DO, make_key
 from runner.engine.protocol import BadOutput
 from runner.engine.reading.books import ERROR_CODES
 from runner.engine.reading.number_formats import NumberKind, kind_of_format
@@ -71,13 +71,13 @@ def write_rejects(
     title: str,
     exists: Callable[[str, int, int, int], bool] = lambda *_: True,
 ) -> int:
-    """Write the workbook; the number of rows in it. Raises BadOutput. Nothing described, nothing written.
+    """Write the workbook, and return the number of rows in it. Raises BadOutput. Nothing described, nothing written.
 
     `exists`: whether a job has a row of a kind, by the numbers of its input, sheet and row. Keys are made of them.
     """
     book: RejectsBook | None = None
     sheet: _Sheet | None = None
-    for line in _lines(described):
+    for line in _read_lines(described):
         if book is None:
             book = RejectsBook(file, title=title)
         if "style" in line:
@@ -106,8 +106,8 @@ def write_rejects(
     return 0
 
 
-def _lines(described: IO[bytes]) -> Iterator[dict[str, Any]]:
-    """The lines of the description, each an object; raises BadOutput."""
+def _read_lines(described: IO[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the lines of the description, each an object; raises BadOutput."""
     while raw := described.readline(MAX_LINE):
         if not raw.endswith(b"\n"):
             raise BadOutput("rejects.jsonl has a line without an end")
@@ -138,7 +138,7 @@ class RejectsBook(BookWriter):
         self._styles: dict[tuple[int | None, type, bool, bool, bool], int] = {}
 
     def style(self, number: int | None, value: Any, *, is_head: bool, is_wrong: bool) -> int:
-        """The number of the style of a cell with a value; `number`: of the described look, None if it has none.
+        """Return the number of the style of a cell with a value; `number`: of the described look, None if it has none.
 
         `is_head`: in a row above the records. `is_wrong`: it has to be corrected.
         """
@@ -190,11 +190,15 @@ class _Sheet:
     def __init__(
         self, book: RejectsBook, line: dict[str, Any], job: str, exists: Callable[[str, int, int, int], bool]
     ) -> None:
+        """Check the description of a sheet, and write the sheet up to its rows; raises BadOutput."""
         self._book = book
         self._exists = exists
         self._job = job
-        self._input, self._index = _whole(line.get("input"), 0, 99_999), _whole(line.get("index"), 0, 99_999)
-        self._columns = _whole(line.get("columns"), 1, MAX_COLUMNS - 2)
+        self._input, self._index = (
+            _check_whole(line.get("input"), 0, 99_999),
+            _check_whole(line.get("index"), 0, 99_999),
+        )
+        self._columns = _check_whole(line.get("columns"), 1, MAX_COLUMNS - 2)
         name = line["sheet"]
         if not isinstance(name, str):
             raise BadOutput("rejects.jsonl has a sheet without a name")
@@ -207,16 +211,16 @@ class _Sheet:
         self._offers: list[str] = []
         self._comments: list[tuple[int, int, str]] = []
         self._entry: EntryWriter = book.archive.entry(f"xl/worksheets/sheet{self._number}.xml")
-        self._open(line)
+        self._write_head(line)
         if line.get("headless") is True:
-            self._label_row()
+            self._write_label_row()
 
-    def _open(self, line: dict[str, Any]) -> None:
+    def _write_head(self, line: dict[str, Any]) -> None:
         """Write the sheet up to its rows: view, widths, frozen panes."""
-        down, across = (_whole(line.get(name, 0), 0, _MOST_FROZEN) for name in ("frozen", "across"))
-        hidden = {_whole(number, 1, self._columns) for number in _list(line.get("hidden", []))}
+        down, across = (_check_whole(line.get(name, 0), 0, _MOST_FROZEN) for name in ("frozen", "across"))
+        hidden = {_check_whole(number, 1, self._columns) for number in _check_list(line.get("hidden", []))}
         added = {self._columns + 1: float(_TO_DO_WIDTH), self._columns + 2: 12.0}
-        widths = dict.fromkeys(hidden, 9.0) | _pairs(line.get("widths")) | added
+        widths = dict.fromkeys(hidden, 9.0) | _check_widths(line.get("widths")) | added
         cols = "".join(
             f'<col min="{number}" max="{number}" width="{width:.2f}" customWidth="1"'
             + (' hidden="1"/>' if number in hidden else "/>")
@@ -228,32 +232,33 @@ class _Sheet:
         view_attributes = ' tabSelected="1"' if self._number == 1 else ""
         view_attributes += ' showGridLines="0"' if view.get("grid") is False else ""
         view_attributes += ' rightToLeft="1"' if view.get("turned") is True else ""
-        view_attributes += f' zoomScale="{_whole(view["zoom"], 10, 400)}"' if "zoom" in view else ""
-        default_width = f' defaultColWidth="{_number(view["width"], 0, 255):.2f}"' if "width" in view else ""
+        view_attributes += f' zoomScale="{_check_whole(view["zoom"], 10, 400)}"' if "zoom" in view else ""
+        default_width = f' defaultColWidth="{_check_number(view["width"], 0, 255):.2f}"' if "width" in view else ""
         self._entry.write(
             f'{_XML}<worksheet xmlns="{_MAIN}" xmlns:r="{_REL}"><sheetPr><pageSetUpPr fitToPage="1"/></sheetPr>'
-            f'<sheetViews><sheetView{view_attributes} workbookViewId="0">{_pane(down, across)}</sheetView></sheetViews>'
+            f'<sheetViews><sheetView{view_attributes} workbookViewId="0">{_pane_xml(down, across)}'
+            "</sheetView></sheetViews>"
             f'<sheetFormatPr{default_width} defaultRowHeight="15"/><cols>{cols}</cols><sheetData>'.encode()
         )
 
-    def _label_row(self) -> None:
-        """Names for the added columns, where the source has no row of names."""
-        self._begin(None)
-        self._entry.write((self._labels(0) + "</row>").encode())
+    def _write_label_row(self) -> None:
+        """Write names for the added columns, where the source has no row of names."""
+        self._begin_row(None)
+        self._entry.write((self._label_cells(0) + "</row>").encode())
 
-    def _labels(self, row: int) -> str:
-        """The cells that name the added columns; a comment says how to use them."""
-        key_text = key("key", self._job, self._input, self._index, row)
-        self._comment(self._columns + 1, _HOW)
-        return self._text(1, TO_DO, _TO_DO_HEAD) + self._text(2, key_text, _KEY_CELL)
+    def _label_cells(self, row: int) -> str:
+        """Write the cells that name the added columns; a comment says how to use them."""
+        key_text = make_key("key", self._job, self._input, self._index, row)
+        self._add_comment(self._columns + 1, _HOW)
+        return self._text_cell(1, TO_DO, _TO_DO_HEAD) + self._text_cell(2, key_text, _KEY_CELL)
 
-    def _text(self, added: int, text: str, appearance: dict[str, Any]) -> str:
-        """A text cell in one of the added columns, counted from 1."""
+    def _text_cell(self, added: int, text: str, appearance: dict[str, Any]) -> str:
+        """Write a text cell in one of the added columns, counted from 1."""
         style = self._book.cells.of(appearance)
         place = f"{a1.letters(self._columns + added)}{self._row}"
         return f'<c r="{place}" s="{style}" t="inlineStr">{cell_text(text)}</c>'
 
-    def _begin(self, height: float | None) -> None:
+    def _begin_row(self, height: float | None) -> None:
         """Write the opening of the next row; raises BadOutput if the sheet is full."""
         self._row += 1
         if self._row > MAX_ROWS:
@@ -263,51 +268,51 @@ class _Sheet:
 
     def write(self, line: dict[str, Any]) -> None:
         """Write a described row, marked and with its key; raises BadOutput for one that the input does not have."""
-        row, kind = _whole(line["row"], self._last + 1, MAX_ROWS * 100), line.get("kind")
+        row, kind = _check_whole(line["row"], self._last + 1, MAX_ROWS * 100), line.get("kind")
         if kind not in KINDS:
             raise BadOutput("rejects.jsonl has a row of no known kind")
         if not self._exists(kind, self._input, self._index, row):
             raise BadOutput(f"rejects.jsonl has row {row}, which is not such a row of the input in artifact.json")
         self._last = row
         described_height = line.get("height")
-        height = _number(described_height, 0, _TALLEST) if described_height is not None else None
-        to_do = _checked_text(line.get("do"), 2_000) if kind == "row" else ""
-        if (lines := _lines_of(to_do, _TO_DO_WIDTH)) > 1:  # spreadsheet programs do not all make room by themselves
+        height = _check_number(described_height, 0, _TALLEST) if described_height is not None else None
+        to_do = _check_text(line.get("do"), 2_000) if kind == "row" else ""
+        if (lines := _count_lines(to_do, _TO_DO_WIDTH)) > 1:  # spreadsheet programs do not all make room by themselves
             height = max(height or 0.0, min(_TALLEST, 15.0 * lines))
-        self._begin(height)
-        marks = _marks(line.get("marks", []), self._columns)
-        cells = {column: (value, appearance) for column, value, appearance in self._cells(line.get("cells"))}
+        self._begin_row(height)
+        marks = _check_marks(line.get("marks", []), self._columns)
+        cells = {column: (value, appearance) for column, value, appearance in self._check_cells(line.get("cells"))}
         elements = []
         for column in sorted(cells.keys() | marks.keys()):
             value, appearance = cells.get(column, (None, None))
             if column in marks:
-                self._comment(column, marks[column])
+                self._add_comment(column, marks[column])
             style = self._book.style(appearance, value, is_head=kind != "row", is_wrong=column in marks)
-            elements.append(self._cell(column, value, style))
+            elements.append(self._cell_xml(column, value, style))
         if kind == "key":
-            elements.append(self._labels(row))
+            elements.append(self._label_cells(row))
         else:
             if kind == "row":
                 self._book.rows += 1
                 self._first = self._first or self._row
-                elements.append(self._text(1, to_do, _TO_DO_CELL))
-            elements.append(self._text(2, key(kind, self._job, self._input, self._index, row), _KEY_CELL))
+                elements.append(self._text_cell(1, to_do, _TO_DO_CELL))
+            elements.append(self._text_cell(2, make_key(kind, self._job, self._input, self._index, row), _KEY_CELL))
         if kind != "row":
             self._heads[row] = self._row
         self._entry.write(("".join(elements) + "</row>").encode(errors="replace"))
 
-    def _cells(self, value: object) -> Iterator[tuple[int, Any, int | None]]:
-        """Column, value and number of the look (None: none) of each described cell; raises BadOutput."""
+    def _check_cells(self, value: object) -> Iterator[tuple[int, Any, int | None]]:
+        """Yield column, value and number of the look (None: none) of each described cell; raises BadOutput."""
         last = 0
-        for cell in _list(value):
+        for cell in _check_list(value):
             if not isinstance(cell, list) or len(cell) not in (2, 3):
                 raise BadOutput("rejects.jsonl has an invalid cell")
-            last = _whole(cell[0], last + 1, self._columns)
-            appearance = _whole(cell[2], 0, len(self._book.appearances) - 1) if len(cell) == 3 else None
-            yield last, _value(cell[1]), appearance
+            last = _check_whole(cell[0], last + 1, self._columns)
+            appearance = _check_whole(cell[2], 0, len(self._book.appearances) - 1) if len(cell) == 3 else None
+            yield last, _check_value(cell[1]), appearance
 
-    def _cell(self, column: int, value: Any, style: int) -> str:
-        """The XML element of a cell of the open row."""
+    def _cell_xml(self, column: int, value: Any, style: int) -> str:
+        """Write the XML element of a cell of the open row."""
         kind = type(value)
         opening = f'<c r="{a1.letters(column)}{self._row}" s="{style}"'
         if value is None:
@@ -322,29 +327,29 @@ class _Sheet:
             return f'{opening} t="e"><v>{escaped(value)}</v></c>'
         return f"{opening}><v>{parts.serial(value)}</v></c>"
 
-    def _comment(self, column: int, text: str) -> None:
-        """Note a comment at a cell of the open row."""
+    def _add_comment(self, column: int, text: str) -> None:
+        """Remember a comment for a cell of the open row."""
         if len(self._comments) < MAX_COMMENTS:
             self._comments.append((self._row, column, text))
 
     def merge(self, value: object) -> None:
-        """Note the cells of headers to merge as the sender's sheet does; raises BadOutput for an invalid
+        """Remember the cells of headers to merge as the sender's sheet does; raises BadOutput for an invalid
         description."""
-        for area in _list(value):
+        for area in _check_list(value):
             if not isinstance(area, list) or len(area) != 4:
                 raise BadOutput("rejects.jsonl has an invalid merged cell")
-            top, left, bottom, right = (_whole(number, 1, MAX_ROWS * 100) for number in area)
+            top, left, bottom, right = (_check_whole(number, 1, MAX_ROWS * 100) for number in area)
             first, last = self._heads.get(top), self._heads.get(bottom)
             is_whole_head = first and last and last - first == bottom - top  # all its rows are written
             if first and last and is_whole_head and left <= right <= self._columns:
                 self._merged.append(f"{a1.cell(first, left)}:{a1.cell(last, right)}")
 
     def offer(self, value: object) -> None:
-        """Note lists of what is allowed in columns, to choose from; raises BadOutput for an invalid description."""
-        for pair in _list(value):
+        """Remember lists of what is allowed in columns, to choose from; raises BadOutput for an invalid description."""
+        for pair in _check_list(value):
             if not isinstance(pair, list) or len(pair) != 2:
                 raise BadOutput("rejects.jsonl has an invalid list of choices")
-            column, allowed = _whole(pair[0], 1, self._columns), _list(pair[1])
+            column, allowed = _check_whole(pair[0], 1, self._columns), _check_list(pair[1])
             choices = '"' + ",".join(map(str, allowed)).replace('"', '""') + '"'
             can_be_listed = len(choices) <= _MAX_LIST and not any("," in str(choice) for choice in allowed)
             if self._first and allowed and can_be_listed:
@@ -384,7 +389,7 @@ class _Sheet:
             f'{_XML}<comments xmlns="{_MAIN}"><authors><author>ade-drop</author></authors>'
             f"<commentList>{comments}</commentList></comments>",
         )
-        put(f"xl/drawings/vmlDrawing{n}.vml", _notes(self._comments))
+        put(f"xl/drawings/vmlDrawing{n}.vml", _comment_boxes(self._comments))
         put(
             f"xl/worksheets/_rels/sheet{n}.xml.rels",
             f'{_XML}<Relationships xmlns="{_PACK}">'
@@ -393,8 +398,8 @@ class _Sheet:
         )
 
 
-def _pane(down: int, across: int) -> str:
-    """The XML element for so many rows and columns that stay in sight; empty if none do."""
+def _pane_xml(down: int, across: int) -> str:
+    """Write the XML element for so many rows and columns that stay in sight; empty if none do."""
     if not (down or across):
         return ""
     split = (f' xSplit="{across}"' if across else "") + (f' ySplit="{down}"' if down else "")
@@ -402,11 +407,11 @@ def _pane(down: int, across: int) -> str:
     return f'<pane{split} topLeftCell="{a1.cell(down + 1, across + 1)}" activePane="{active}" state="frozen"/>'
 
 
-def _notes(comments: list[tuple[int, int, str]]) -> str:
-    """The boxes in which spreadsheet programs show comments."""
+def _comment_boxes(comments: list[tuple[int, int, str]]) -> str:
+    """Write the boxes in which spreadsheet programs show comments."""
     shapes = "".join(
         f'<v:shape id="_x0000_s{1025 + n}" type="#_x0000_t202" '
-        f'style="position:absolute;width:220pt;height:{_height(text)}pt;visibility:hidden" '
+        f'style="position:absolute;width:220pt;height:{_box_height(text)}pt;visibility:hidden" '
         'fillcolor="#ffffe1" o:insetmode="auto">'
         '<v:fill color2="#ffffe1"/><v:shadow color="black" obscured="t"/><v:path o:connecttype="none"/>'
         '<v:textbox style="mso-direction-alt:auto"/><x:ClientData ObjectType="Note"><x:MoveWithCells/>'
@@ -423,13 +428,13 @@ def _notes(comments: list[tuple[int, int, str]]) -> str:
     )
 
 
-def _height(text: str) -> int:
-    """How tall a comment's box is, in points: as tall as its text."""
-    return 12 + 14 * max(2, min(_lines_of(text, _COMMENT_WIDTH), 20))
+def _box_height(text: str) -> int:
+    """Return how tall a comment's box is, in points: as tall as its text."""
+    return 12 + 14 * max(2, min(_count_lines(text, _COMMENT_WIDTH), 20))
 
 
-def _lines_of(text: str, width: int) -> int:
-    """How many lines a text takes if lines have room for `width` characters."""
+def _count_lines(text: str, width: int) -> int:
+    """Count the lines that a text takes if lines have room for `width` characters."""
     return sum(1 + len(line) // width for line in text.split("\n"))
 
 
@@ -439,8 +444,8 @@ class _Error(str):
     __slots__ = ()
 
 
-def _value(value: object) -> Any:
-    """A described value; raises BadOutput for anything else."""
+def _check_value(value: object) -> Any:
+    """Return a described value; raises BadOutput for anything else."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -452,14 +457,14 @@ def _value(value: object) -> Any:
     if isinstance(value, dict) and len(value) == 1:
         [(kind, content)] = value.items()
         try:
-            return _special(kind, content)
+            return _parse_special(kind, content)
         except (ValueError, TypeError, OverflowError):
             pass
     raise BadOutput("rejects.jsonl has a cell with something else than a value")
 
 
-def _special(kind: str, content: Any) -> Any:
-    """A described error, date, time or duration; raises ValueError for anything else."""
+def _parse_special(kind: str, content: Any) -> Any:
+    """Parse a described error, date, time or duration; raises ValueError for anything else."""
     if kind == "error" and content in ERROR_CODES:
         return _Error(content)
     if kind == "date":
@@ -469,53 +474,53 @@ def _special(kind: str, content: Any) -> Any:
     if kind == "time":
         return time.fromisoformat(content).replace(tzinfo=None)
     if kind == "seconds":
-        return timedelta(seconds=_number(content, 0, 1e12))
+        return timedelta(seconds=_check_number(content, 0, 1e12))
     raise ValueError(kind)
 
 
-def _marks(value: object, columns: int) -> dict[int, str]:
-    """Column -> what is wrong there; raises BadOutput."""
+def _check_marks(value: object, columns: int) -> dict[int, str]:
+    """Return, by column, what is wrong there; raises BadOutput."""
     marks: dict[int, str] = {}
-    for mark in _list(value):
+    for mark in _check_list(value):
         if not isinstance(mark, list) or len(mark) != 2:
             raise BadOutput("rejects.jsonl has an invalid mark")
-        marks[_whole(mark[0], 1, columns)] = _checked_text(mark[1], 1_000)
+        marks[_check_whole(mark[0], 1, columns)] = _check_text(mark[1], 1_000)
     return marks
 
 
-def _checked_text(value: object, most: int) -> str:
-    """A described text, cut to a length; raises BadOutput."""
+def _check_text(value: object, most: int) -> str:
+    """Return a described text, cut to a length; raises BadOutput."""
     if not isinstance(value, str):
         raise BadOutput("rejects.jsonl lacks a text")
     return cut(value, most)
 
 
-def _pairs(value: object) -> dict[int, float]:
-    """Column -> width; raises BadOutput."""
+def _check_widths(value: object) -> dict[int, float]:
+    """Return the width of each column; raises BadOutput."""
     pairs: dict[int, float] = {}
-    for pair in _list(value):
+    for pair in _check_list(value):
         if not isinstance(pair, list) or len(pair) != 2:
             raise BadOutput("rejects.jsonl has an invalid width")
-        pairs[_whole(pair[0], 1, MAX_COLUMNS)] = _number(pair[1], 0, 255)
+        pairs[_check_whole(pair[0], 1, MAX_COLUMNS)] = _check_number(pair[1], 0, 255)
     return pairs
 
 
-def _list(value: object) -> list[Any]:
-    """A described list; raises BadOutput."""
+def _check_list(value: object) -> list[Any]:
+    """Return a described list; raises BadOutput for anything else."""
     if not isinstance(value, list):
         raise BadOutput("rejects.jsonl has no list where one is due")
     return value
 
 
-def _whole(value: object, least: int, most: int) -> int:
-    """A described whole number within bounds; raises BadOutput."""
+def _check_whole(value: object, least: int, most: int) -> int:
+    """Return a described whole number within bounds; raises BadOutput for anything else."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise BadOutput("rejects.jsonl has a number that cannot be")
     return value
 
 
-def _number(value: object, least: float, most: float) -> float:
-    """A described number within bounds; raises BadOutput."""
+def _check_number(value: object, least: float, most: float) -> float:
+    """Return a described number within bounds; raises BadOutput for anything else."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
         raise BadOutput("rejects.jsonl has a number that cannot be")
     return float(value)

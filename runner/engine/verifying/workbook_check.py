@@ -47,6 +47,9 @@ _OPENING = re.compile(
 )
 _LEARN: Final = 64 * 1024  # bytes of rows whose cells show how the others are written
 _LESSONS: Final = 4
+_WORTH_LEARNING: Final = 16 * 1024  # bytes of rows; fewer are checked sooner than an expression is compiled
+_QUOTED_PLACE = re.compile("'\ue000([0-9]+)\ue000'")
+_PLACE = re.compile('"\ue000([0-9]+)\ue000"')
 _MOST_OPENINGS: Final = 500  # of all columns: compiling takes a tenth of a millisecond for each
 _HEADER_CELL = rb'<c r="[A-Z]{1,3}+1" s="1"' + _STRING
 _HEADER_CELLS = re.compile(rb"(?:" + _HEADER_CELL + rb")*+")
@@ -74,9 +77,10 @@ class WrittenSheet(NamedTuple):
 def read_book(
     file: IO[bytes], *, title: str, formats: Sequence[str], column: SplitColumn | None = None
 ) -> list[WrittenSheet]:
-    """The sheets of a workbook. `formats`: the number formats in the manifest; `column`: what one column must hold."""
+    """Check a workbook, and return its sheets. `formats`: the number formats in the manifest; `column`: what one column
+    must hold."""
     archive = Archive(file)
-    *sheets, book, rels, styles, core, app, root, types = _parts(archive)
+    *sheets, book, rels, styles, core, app, root, types = _check_parts(archive)
     count = len(sheets)
     exact = {
         rels: parts.workbook_rels(count),
@@ -90,17 +94,17 @@ def read_book(
             raise BadOutput(f"normalized.xlsx has a {member.name} that the engine does not write")
     _check_styles(archive.text(styles, _MAX_STYLES), formats)
     measured = [_SheetReader(archive, member, number, column).read() for number, member in enumerate(sheets, 1)]
-    names = _names(archive.text(book, MAX_PART), [filtered for _, _, filtered in measured])
+    names = _check_names(archive.text(book, MAX_PART), [filtered for _, _, filtered in measured])
     return [WrittenSheet(name, columns, rows) for name, (columns, rows, _) in zip(names, measured, strict=True)]
 
 
 def named(name: str) -> str:
-    """A sheet's name as `Sheet` has it."""
+    """Return a sheet's name as `WrittenSheet` has it: escaped."""
     return attribute(name)
 
 
-def _parts(archive: Archive) -> list[Member]:
-    """The members, sheets first, which must be exactly those that the engine writes."""
+def _check_parts(archive: Archive) -> list[Member]:
+    """Return the members, sheets first; raises BadOutput unless they are exactly those that the engine writes."""
     members = archive.members
     count = len(members) - len(_AFTER_SHEETS)
     if count > MAX_SHEETS:
@@ -111,8 +115,8 @@ def _parts(archive: Archive) -> list[Member]:
     return members
 
 
-def _names(text: str, filtered: list[str]) -> list[str]:
-    """The names of the sheets, from a part with nothing else in it."""
+def _check_names(text: str, filtered: list[str]) -> list[str]:
+    """Return the names of the sheets; raises BadOutput if the part has anything else in it."""
     names = _SHEET_NAME.findall(text)
     if len(names) != len(filtered) or len(set(names)) != len(names):
         raise BadOutput("normalized.xlsx does not name each of its sheets once")
@@ -123,8 +127,8 @@ def _names(text: str, filtered: list[str]) -> list[str]:
         sheet.filtered = area
     # The definition of a filter quotes the name, so quotes in it are doubled.
     quoted = [name.replace("'", "''").replace("&quot;", '"') for name in names]
-    expected = re.sub("'\ue000([0-9]+)\ue000'", lambda number: f"'{quoted[int(number[1])]}'", parts.workbook(sheets))
-    expected = re.sub('"\ue000([0-9]+)\ue000"', lambda number: f'"{names[int(number[1])]}"', expected)
+    expected = _QUOTED_PLACE.sub(lambda number: f"'{quoted[int(number[1])]}'", parts.workbook(sheets))
+    expected = _PLACE.sub(lambda number: f'"{names[int(number[1])]}"', expected)
     if text != expected:
         raise BadOutput("normalized.xlsx has a xl/workbook.xml that the engine does not write")
     return names
@@ -149,6 +153,7 @@ class _SheetReader:
     """Reads one sheet piece by piece, a few blocks at a time."""
 
     def __init__(self, archive: Archive, member: Member, number: int, column: SplitColumn | None) -> None:
+        """Prepare to read the `number`th sheet; `column`: what one column must hold."""
         self._split_cells = None if column is None else _SplitCells(column)
         self._blocks = archive.blocks(member)
         self._number = number
@@ -158,10 +163,10 @@ class _SheetReader:
         self._usual = _UsualRows()
 
     def read(self) -> tuple[int, int, str]:
-        """Columns, rows below the header, and the filter's area."""
-        head = self._until(_HEADER_ROW, _MAX_HEAD)
-        self._header()
-        for piece in self._pieces():
+        """Check the whole sheet; return columns, rows below the header, and the filter's area. Raises BadOutput."""
+        head = self._read_until(_HEADER_ROW, _MAX_HEAD)
+        self._check_header()
+        for piece in self._cut_into_pieces():
             rows = self._usual.rows(piece)
             if rows is None:
                 if not _CELLS.fullmatch(piece):
@@ -186,21 +191,22 @@ class _SheetReader:
             raise BadOutput("normalized.xlsx has a sheet with an unexpected beginning")
         return self._columns, self._row - 1, filtered
 
-    def _until(self, mark: bytes, most: int) -> bytes:
-        """What is before `mark`; reading continues after it. Raises BadOutput if that is more than `most` bytes."""
+    def _read_until(self, mark: bytes, most: int) -> bytes:
+        """Return what is before `mark`; reading continues after it. Raises BadOutput if that is more than `most`
+        bytes."""
         while mark not in self._rest:
-            if len(self._rest) > most or not self._more():
+            if len(self._rest) > most or not self._read_more():
                 raise BadOutput("normalized.xlsx has a sheet with an unexpected beginning")
         before, _, self._rest = self._rest.partition(mark)
         return before
 
-    def _more(self) -> bool:
-        """Decompress a piece more of the sheet into `_rest`; False at its end."""
+    def _read_more(self) -> bool:
+        """Decompress the next piece of the sheet into `_rest`; returns False at its end."""
         piece = next(self._blocks, b"")
         self._rest += piece
         return bool(piece)
 
-    def _header(self) -> None:
+    def _check_header(self) -> None:
         """Check and count the cells of the header row, up to its end; raises BadOutput."""
         while True:
             row_ends = self._rest.find(b"</row>")
@@ -213,14 +219,14 @@ class _SheetReader:
                 self._columns += piece.count(b"<c ")
             if row_ends >= 0:
                 return
-            if len(self._rest) > _MAX_PIECE or not self._more():
+            if len(self._rest) > _MAX_PIECE or not self._read_more():
                 raise BadOutput("normalized.xlsx has a sheet that is not a sheet")
 
-    def _pieces(self) -> Iterator[bytes]:
-        """Everything up to the last row's end, cut between rows; between cells where a row is very long."""
+    def _cut_into_pieces(self) -> Iterator[bytes]:
+        """Yield everything up to the last row's end, cut between rows; between cells where a row is very long."""
         more = True
         while more:
-            more = self._more()
+            more = self._read_more()
             if more:
                 end = self._rest.rfind(b"</row>")
                 if end <= 0:
@@ -239,6 +245,7 @@ class _SplitCells:
     """Checks the cells of one column, row by row: each row has at most one, which is its own."""
 
     def __init__(self, column: SplitColumn) -> None:
+        """Prepare to check the cells of this column."""
         letters = a1.letters(column.at + 1).encode()
         self._tokens = re.compile(rb'<row r="([0-9]+)">|<c r="' + letters + rb'([0-9]+)"' + _SPLIT_CELL)
         self._column = column
@@ -251,19 +258,19 @@ class _SplitCells:
             if row:
                 self.end()
                 self._row, self._seen = row, False
-            elif cell != self._row or self._seen or not self._column.holds([_unescaped(text)]):
+            elif cell != self._row or self._seen or not self._column.holds([_unescape_text(text)]):
                 raise BadOutput(WRONG_FILE)
             else:
                 self._seen = True
 
     def end(self) -> None:
-        """The row is complete; raises BadOutput if it lacks its cell."""
+        """Complete the row; raises BadOutput if it lacks its cell."""
         if not self._seen and not self._column.holds([None]):
             raise BadOutput(WRONG_FILE)
 
 
-def _unescaped(text: bytes) -> str | None:
-    """The text of a cell; None: it is something else."""
+def _unescape_text(text: bytes) -> str | None:
+    """Return the text of a cell; None: it is something else."""
     if not text:
         return None
     return text.decode().replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
@@ -281,24 +288,25 @@ class _UsualRows:
         self._patterns: dict[bool, re.Pattern[bytes]] = {}  # for rows with entities and without
 
     def rows(self, piece: bytes) -> list[bytes] | None:
-        """The numbers of a piece's rows if all of it is as usual."""
-        numbers = self._find(piece)
-        if numbers is None and self._lessons:
+        """Return the numbers of a piece's rows if all of it is as usual; else learn from it, and return None."""
+        numbers = self._match_usual(piece)
+        if numbers is None and self._lessons and len(piece) >= _WORTH_LEARNING:
             self._lessons -= 1
-            self._learn(piece)
-            numbers = self._find(piece)
+            self._learn_openings(piece)
+            numbers = self._match_usual(piece)
         return numbers
 
-    def _find(self, piece: bytes) -> list[bytes] | None:
+    def _match_usual(self, piece: bytes) -> list[bytes] | None:
+        """Return the numbers of a piece's rows if the expressions learnt so far match all of it; else None."""
         if not self._openings:
             return None
         has_entities = b"&" in piece
         if has_entities not in self._patterns:
-            self._patterns[has_entities] = self._compiled(_TEXT if has_entities else _CHARS)
+            self._patterns[has_entities] = self._compile_rows(_TEXT if has_entities else _CHARS)
         found = self._patterns[has_entities].findall(piece)
         return None if any(odd for _, odd in found) else [number for number, _ in found]
 
-    def _learn(self, piece: bytes) -> None:
+    def _learn_openings(self, piece: bytes) -> None:
         """Learn how the cells of some rows open."""
         for letters, opening in _OPENING.findall(piece, 0, piece.find(b"</row>", _LEARN) + 1 or len(piece)):
             self._openings.setdefault(letters, {})[opening] = None
@@ -306,8 +314,8 @@ class _UsualRows:
         if sum(map(len, self._openings.values())) > _MOST_OPENINGS:
             self._lessons, self._openings = 0, {}
 
-    def _compiled(self, text: bytes) -> re.Pattern[bytes]:
-        """The expression for a row whose texts match `text`, or for all that follows the last such row."""
+    def _compile_rows(self, text: bytes) -> re.Pattern[bytes]:
+        """Compile the expression for a row whose texts match `text`, or for all that follows the last such row."""
         cells = b""
         for letters in sorted(self._openings, key=lambda letters: (len(letters), letters)):
             openings = self._openings[letters]

@@ -43,7 +43,7 @@ class ArchiveWriter:
         return EntryWriter(self, name, head)
 
     def put(self, name: str, text: str) -> None:
-        """Write a whole entry with a text."""
+        """Write a whole entry that consists of this text."""
         entry = self.entry(name)
         entry.write(text.encode())
         entry.close()
@@ -158,7 +158,7 @@ class BookWriter:
         return free
 
     def open_part(self, name: str) -> tuple[int, str]:
-        """Add a sheet under a free name; its number, from 1, and its name."""
+        """Add a sheet under a free name; returns its number, from 1, and its name."""
         free_name = self.free_name(name)
         self._sheets.append(parts.SheetPart(free_name))
         return len(self._sheets), free_name
@@ -186,6 +186,7 @@ class SheetWriter:
     """Writes a sheet, and continues on further sheets at the row limit of the format."""
 
     def __init__(self, book: BookWriter, name: str, columns: list[OutputColumn]) -> None:
+        """Write to a first sheet called `name`; further sheets follow wherever one is full."""
         self._book = book
         self._name = name
         self._columns = columns[:MAX_COLUMNS]
@@ -198,9 +199,9 @@ class SheetWriter:
         self.rows = 0  # data rows on all its sheets
         self.names: list[str] = []  # of its sheets
         self._full: list[int] = []  # data rows on each full sheet
-        self._open()
+        self._open_next_sheet()
 
-    def _open(self) -> None:
+    def _open_next_sheet(self) -> None:
         """Open the next sheet and write its header row."""
         self._number, name = self._book.open_part(self._name)
         self.names.append(name)
@@ -230,14 +231,14 @@ class SheetWriter:
             if fitting == 0 or self._entry.size > MAX_SHEET_BYTES:
                 self._close_sheet()
                 self._full.append(self._row - 1)
-                self._open()
+                self._open_next_sheet()
                 continue
             slices = columns if fitting == count else [column[written : written + fitting] for column in columns]
-            self._append(slices, fitting)
+            self._append_rows(slices, fitting)
             written += fitting
         self.rows += count
 
-    def _append(self, columns: list[list[Any]], count: int) -> None:
+    def _append_rows(self, columns: list[list[Any]], count: int) -> None:
         """Write rows to the open sheet, which has room for them, and widen its columns."""
         rows = list(map(str, range(self._row + 1, self._row + 1 + count)))
         pieces: list[Any] = [repeat('<row r="'), rows, repeat('">')]
@@ -247,9 +248,9 @@ class SheetWriter:
         text = "".join(chain.from_iterable(zip(*_with_joined_constants(pieces), strict=False)))
         self._entry.write(text.encode(errors="replace"))
         self._row += count
-        self._fit(columns)
+        self._widen_columns(columns)
 
-    def _fit(self, columns: list[list[Any]]) -> None:
+    def _widen_columns(self, columns: list[list[Any]]) -> None:
         """Widen columns to the longest of the first values of a chunk."""
         for index, values in enumerate(columns):
             if self._widths[index] < _WIDEST:
@@ -293,6 +294,7 @@ class NormalizedBook:
     """The output workbook. Without a file it counts rows and writes nothing."""
 
     def __init__(self, file: IO[bytes] | None, columns: Sequence[OutColumn], *, title: str, sheet: str) -> None:
+        """Open the workbook and its main sheet; without a `file` nothing is written."""
         if len(columns) > MAX_COLUMNS:
             fields = sum(c.field is not None for c in columns)
             raise EngineStop(
@@ -313,18 +315,20 @@ class NormalizedBook:
         return list(zip(self.main.names, self.main.rows_by_sheet(), strict=True)) if self.main else []
 
     def finish(self, beside: Iterable[tuple[str, list[list[Any]]]], findings: Findings | None) -> None:
-        """Close the main sheet, then write the extra sheets and, if given, the findings."""
+        """Close the main sheet, then write the sheets that hooks added (`beside`) and, if given, the findings."""
         if self._book is None or self.main is None:
             return
         self.main.close()
         for name, (header, *rows) in beside:
-            self._add(name, [str(title) for title in header], rows)
+            self._add_sheet(name, [str(title) for title in header], rows)
         if findings is not None:
             finding_rows = [finding.as_dict() for finding in findings.listed]
-            self._add("Findings", _FINDING, [[finding.get(title) for title in _FINDING] for finding in finding_rows])
+            self._add_sheet(
+                "Findings", _FINDING, [[finding.get(title) for title in _FINDING] for finding in finding_rows]
+            )
         self._book.close()
 
-    def _add(self, name: str, header: Sequence[str], rows: list[list[Any]]) -> None:
+    def _add_sheet(self, name: str, header: Sequence[str], rows: list[list[Any]]) -> None:
         """Write an extra sheet, its rows cut or filled to its header, and list it in `extra`."""
         if self._book is None:
             return
@@ -338,7 +342,7 @@ class NormalizedBook:
 
 
 def _output_column(column: OutColumn) -> OutputColumn:
-    """A column of the output with the number format of its field's type."""
+    """Return a column of the output with the number format of its field's type."""
     field = column.field
     if field is None or field.type == ANY:
         return OutputColumn(column.header)

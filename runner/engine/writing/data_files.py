@@ -46,9 +46,11 @@ class DataFiles:
         self._has_rescued = options.rescued
         self._schema_file = files.get(OutputName.SCHEMA)
         self._options = options
-        self._writers = [_open(name, file, self._columns, options) for name, file in files.items() if name in _WRITERS]
+        self._writers = [
+            _open_writer(name, file, self._columns, options) for name, file in files.items() if name in _WRITERS
+        ]
         self._split_writers = [
-            [_open(name, file, self._columns, options, among=len(split_files)) for name, file in group.items()]
+            [_open_writer(name, file, self._columns, options, among=len(split_files)) for name, file in group.items()]
             for group in split_files
         ]
 
@@ -81,10 +83,10 @@ class DataFiles:
 _WRITERS: Final = (OutputName.CSV, OutputName.JSONL, OutputName.PARQUET)
 
 
-def _open(
+def _open_writer(
     name: OutputName, file: IO[bytes], columns: Sequence[TypedColumn], options: DataOptions, among: int = 1
 ) -> DataFile:
-    """A writer of a format; `among`: so many files of it share the memory of one."""
+    """Open a writer of a format; `among`: so many files of it share the memory of one."""
     if name is OutputName.CSV:
         return DelimitedFile(file, columns, dialect_of(options))
     return JsonLines(file, columns) if name is OutputName.JSONL else ParquetFile(file, columns, among)
@@ -103,15 +105,15 @@ def schema_text(columns: Sequence[TypedColumn], options: DataOptions) -> bytes:
         "formulas": "apostrophe",
     }
     schema: Json = {
-        "fields": [_described(column, options) for column in columns],
+        "fields": [_describe_column(column, options) for column in columns],
         "missingValues": [""],
         "ade": {"schema_version": SCHEMA_VERSION, "csv": csv},
     }
     return json.dumps(schema, ensure_ascii=False, indent=1).encode(errors="replace") + b"\n"
 
 
-def _described(column: TypedColumn, options: DataOptions) -> Json:
-    """A column as schema.json has it."""
+def _describe_column(column: TypedColumn, options: DataOptions) -> Json:
+    """Describe a column as schema.json has it."""
     numeric = column.type in (ColumnType.NUMBER, ColumnType.DECIMAL)
     return {
         "name": column.name,

@@ -16,8 +16,9 @@ from runner.engine.writing.typed import ColumnType, TypedColumn, decimal_text
 BOM: Final = b"\xef\xbb\xbf"
 LINE_END: Final = "\r\n"
 # A sign before digits and what stands between them is a number or a phone number; before anything else, a formula.
-_FORMULA: Final = re.compile(r"'*+(?:[=@\t\r]|[+-](?![0-9 .,()/-]*+\Z))")
-_STARTS: Final = frozenset("=@+-'\t\r")
+_FORMULA: Final = re.compile(r"'*+(?:[=@\uff1d\uff20\t\r]|[+\uff0b\uff0d-](?![0-9 .,()/-]*+\Z))")
+FORMULA_STARTS: Final = frozenset("=@+-\uff1d\uff20\uff0b\uff0d\t\r")  # wide forms too: some spreadsheets run them
+_STARTS: Final = FORMULA_STARTS | {"'"}
 
 
 class CsvDialect(NamedTuple):
@@ -30,9 +31,10 @@ class DelimitedFile:
     """Writes normalized.csv chunk by chunk."""
 
     def __init__(self, file: IO[bytes], columns: Sequence[TypedColumn], dialect: CsvDialect) -> None:
+        """Write the byte-order mark, if the dialect wants one, and the header."""
         self._file = file
         self._delimiter = dialect.delimiter
-        self._formatters = [_formatter(column, dialect.decimal) for column in columns]
+        self._formatters = [_make_formatter(column, dialect.decimal) for column in columns]
         self._file.write(BOM if dialect.bom else b"")
         self._append([tuple(map(guarded, (column.name for column in columns)))])
 
@@ -66,8 +68,8 @@ def _guarded_texts(values: list[str | None]) -> list[str | None]:
     return values
 
 
-def _formatter(column: TypedColumn, point: str) -> Callable[[list[Any]], Iterable[str | None]]:
-    """What makes texts of a column's values; a blank stays None, which is written as nothing."""
+def _make_formatter(column: TypedColumn, point: str) -> Callable[[list[Any]], Iterable[str | None]]:
+    """Return a function that makes texts of a column's values; a blank stays None, which is written as nothing."""
     if column.type is ColumnType.TEXT:
         return _guarded_texts
     text = _text_of(column, point)

@@ -32,12 +32,12 @@ class JsonLines:
 
 
 def _formatter(column: TypedColumn) -> Callable[[list[Any]], Iterable[str]]:
-    text = _text_of(column)
+    text = _make_encoder(column)
     return lambda values: [_NULL if v is None else text(v) for v in values]
 
 
-def _text_of(column: TypedColumn) -> Callable[[Any], str]:
-    """A function that returns the JSON text of a value of a column."""
+def _make_encoder(column: TypedColumn) -> Callable[[Any], str]:
+    """Return a function that writes a value of a column as JSON."""
     kind, scale = column.type, column.scale
     if kind is ColumnType.TEXT:
         return encode_basestring

@@ -152,7 +152,7 @@ GZIP_HEAD: Final = gzipped(b"")[:10]  # the header without options, the same for
 
 
 def page_body(column: TypedColumn, values: list[Any]) -> bytes:
-    """The bytes of a page before compression: which rows have a value, then the values."""
+    """Encode a page before compression: which rows have a value, then the values."""
     present = [value for value in values if value is not None]
     count = len(values)
     if len(present) == count:
@@ -164,7 +164,7 @@ def page_body(column: TypedColumn, values: list[Any]) -> bytes:
 
 
 def varint(number: int) -> bytes:
-    """A number in as few bytes as it needs, seven bits each."""
+    """Encode a number in as few bytes as it needs, seven bits each."""
     out = bytearray()
     while number >= 0x80:
         out.append(number & 0x7F | 0x80)
@@ -177,8 +177,8 @@ def zigzag(number: int) -> bytes:
     return varint(number << 1 if number >= 0 else (-number << 1) - 1)
 
 
-def _struct(fields: Iterable[tuple[int, int, bytes]]) -> bytes:
-    """A struct from its fields: number, type and encoded value, in the order of their numbers."""
+def _encode_struct(fields: Iterable[tuple[int, int, bytes]]) -> bytes:
+    """Encode a struct of its fields: number, type and encoded value, in the order of their numbers."""
     out, last = b"", 0
     for number, kind, value in fields:
         out += bytes([number - last << 4 | kind]) + value
@@ -207,31 +207,31 @@ def page_header(size: int, packed: int, values: int) -> bytes:
 
 
 def _logical_type(column: TypedColumn) -> tuple[int | None, bytes]:
-    """The converted type (None: there is none) and the logical type (empty: there is none) of a column."""
-    empty = _struct(())
+    """Return the converted type (None: there is none) and the logical type (empty: there is none) of a column."""
+    empty = _encode_struct(())
     # Times are not adjusted to UTC, and count microseconds.
-    local = _struct([(1, _FALSE, b""), (2, _STRUCT, _struct([(2, _STRUCT, empty)]))])
+    local = _encode_struct([(1, _FALSE, b""), (2, _STRUCT, _encode_struct([(2, _STRUCT, empty)]))])
     match column.type:
         case ColumnType.TEXT:
-            return _UTF8, _struct([(1, _STRUCT, empty)])
+            return _UTF8, _encode_struct([(1, _STRUCT, empty)])
         case ColumnType.DECIMAL:
-            digits = _struct([(1, _I32, zigzag(column.scale)), (2, _I32, zigzag(PRECISION))])
-            return _DECIMAL, _struct([(5, _STRUCT, digits)])
+            digits = _encode_struct([(1, _I32, zigzag(column.scale)), (2, _I32, zigzag(PRECISION))])
+            return _DECIMAL, _encode_struct([(5, _STRUCT, digits)])
         case ColumnType.DATE:
-            return _DATE, _struct([(6, _STRUCT, empty)])
+            return _DATE, _encode_struct([(6, _STRUCT, empty)])
         case ColumnType.TIME:
-            return None, _struct([(7, _STRUCT, local)])
+            return None, _encode_struct([(7, _STRUCT, local)])
         case ColumnType.DATETIME:
-            return None, _struct([(8, _STRUCT, local)])
+            return None, _encode_struct([(8, _STRUCT, local)])
         case _:
             return None, b""
 
 
 def _schema_element(column: TypedColumn) -> bytes:
-    """A column of the schema."""
+    """Encode a column of the schema."""
     converted, logical = _logical_type(column)
     is_decimal = column.type is ColumnType.DECIMAL
-    return _struct(
+    return _encode_struct(
         [
             (1, _I32, zigzag(PHYSICAL[column.type].type)),
             (3, _I32, zigzag(_OPTIONAL)),
@@ -244,8 +244,8 @@ def _schema_element(column: TypedColumn) -> bytes:
 
 
 def _column_chunk(column: TypedColumn, page: PageFacts) -> bytes:
-    """The metadata of a column in a row group."""
-    facts = _struct(
+    """Encode the metadata of a column in a row group."""
+    facts = _encode_struct(
         [
             (1, _I32, zigzag(PHYSICAL[column.type].type)),
             (2, _LIST, _list(_I32, [zigzag(_PLAIN), zigzag(_RLE)])),
@@ -257,13 +257,13 @@ def _column_chunk(column: TypedColumn, page: PageFacts) -> bytes:
             (9, _I64, zigzag(page.at)),
         ]
     )
-    return _struct([(2, _I64, zigzag(page.at)), (3, _STRUCT, facts)])
+    return _encode_struct([(2, _I64, zigzag(page.at)), (3, _STRUCT, facts)])
 
 
 def _row_group(columns: Sequence[TypedColumn], pages: Sequence[PageFacts]) -> bytes:
-    """The metadata of a row group."""
+    """Encode the metadata of a row group."""
     chunks = [_column_chunk(column, page) for column, page in zip(columns, pages, strict=True)]
-    return _struct(
+    return _encode_struct(
         [
             (1, _LIST, _list(_STRUCT, chunks)),
             (2, _I64, zigzag(sum(page.size for page in pages))),
@@ -273,9 +273,10 @@ def _row_group(columns: Sequence[TypedColumn], pages: Sequence[PageFacts]) -> by
 
 
 def metadata(columns: Sequence[TypedColumn], groups: Sequence[Sequence[PageFacts]]) -> bytes:
-    """The description at the end of the file; a function of the columns and the pages, so it can be made again."""
-    root = _struct([(4, _BINARY, _text("schema")), (5, _I32, zigzag(len(columns)))])
-    return _struct(
+    """Encode the description at the end of the file; a function of the columns and the pages, so it can be made
+    again."""
+    root = _encode_struct([(4, _BINARY, _text("schema")), (5, _I32, zigzag(len(columns)))])
+    return _encode_struct(
         [
             (1, _I32, zigzag(1)),
             (2, _LIST, _list(_STRUCT, [root, *map(_schema_element, columns)])),

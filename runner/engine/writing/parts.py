@@ -25,7 +25,7 @@ _SUSPECTS: Final = ("&", "<", ">")
 
 
 def escaped(text: str) -> str:
-    """`text` as XML content. Characters that XML forbids are escaped as `_xHHHH_`, as in Excel."""
+    """Escape `text` as XML content. Characters that XML forbids are escaped as `_xHHHH_`, as in Excel."""
     if "_x" in text:
         text = _ESCAPE_LIKE.sub("_x005F_", text)
     if not text.isprintable():
@@ -40,7 +40,7 @@ def attribute(text: str) -> str:
 
 
 def cell_text(text: str) -> str:
-    """A cell's text with its element."""
+    """Write a cell's text with its element."""
     if too_long(text):
         text = cut(text, MAX_TEXT)
     preserve = ' xml:space="preserve"' if text[:1].isspace() or text[-1:].isspace() or "\n" in text else ""
@@ -122,7 +122,7 @@ class StyleSheet:
         }
 
     def of(self, number_format: str | None) -> int:
-        """The style of a number format; 0, the default, for none."""
+        """Return the style of a number format, which is added if it is new; 0, the default, for none."""
         if not number_format or number_format == "General":
             return 0
         if number_format not in self._formats:
@@ -130,7 +130,7 @@ class StyleSheet:
         return self._formats.index(number_format) + 2
 
     def xml(self) -> str:
-        """The styles part."""
+        """Write the styles part."""
         own_formats = [number_format for number_format in self._formats if number_format not in BUILT_IN]
         number_of = {
             number_format: BUILT_IN.get(number_format) or _FIRST_OWN + own_formats.index(number_format)
@@ -178,7 +178,7 @@ Pieces = list[Iterable[str]]
 
 
 def serial(value: Any) -> str:
-    """The number that a spreadsheet stores for a date, time or duration."""
+    """Write the number that a spreadsheet stores for a date, time or duration."""
     kind = type(value)
     if kind is date:
         day = value.toordinal() - _DAY_ZERO
@@ -206,7 +206,7 @@ def holdable(value: Any) -> bool:
 
 
 def spelled(value: Any) -> str:
-    """A value of any other kind as text."""
+    """Write a value of any other kind as text."""
     if isinstance(value, str):
         return str.__str__(value)
     try:
@@ -229,6 +229,7 @@ class CellFormatter:
     """Formats the chunks of one column."""
 
     def __init__(self, letters: str, style: int, kind: type | None, styles: dict[type, int]) -> None:
+        """Format the cells of one column: its letters and style are the same in all of them."""
         self._letters = letters
         self._styles = dict(styles)
         if kind is not None:
@@ -239,7 +240,7 @@ class CellFormatter:
         self.altered = 0  # cells that could not be written unchanged
 
     def pieces(self, values: list[Any], rows: list[str]) -> Pieces:
-        """Iterables that give the rows when zipped with those of the other columns and joined."""
+        """Return iterables that give the rows when zipped with those of the other columns and joined."""
         kinds = set(map(type, values))
         has_blanks = type(None) in kinds
         kinds.discard(type(None))
@@ -264,10 +265,10 @@ class CellFormatter:
                         for value, row in zip(values, rows, strict=True)
                     ]
                 ]
-        return [[self._cell(value, row) for value, row in zip(values, rows, strict=True)]]
+        return [[self._write_cell(value, row) for value, row in zip(values, rows, strict=True)]]
 
     def _pieces_of_one_kind(self, kind: type, values: list[Any]) -> tuple[str, Iterable[str], str] | None:
-        """The text before, in and after each cell of a column of one kind; None if cells differ too much."""
+        """Return the text before, in and after each cell of a column of one kind; None if cells differ too much."""
         if kind is str:
             if need_no_escaping(values):
                 return _INLINE + '"><is><t>', values, "</t></is></c>"
@@ -280,8 +281,8 @@ class CellFormatter:
             return '"><v>', map(self._serials.__getitem__, values), "</v></c>"
         return None
 
-    def _cell(self, value: Any, row: str) -> str:
-        """The element of one cell, with its reference; empty for a blank."""
+    def _write_cell(self, value: Any, row: str) -> str:
+        """Write the element of one cell, with its reference; empty for a blank."""
         if value is None:
             return ""
         kind = type(value)
@@ -332,7 +333,7 @@ class SheetPart:
 
 
 def sheet_head(widths: list[int], last_row: int, *, active: bool) -> str:
-    """A sheet's part up to its rows, always of the same length for so many columns."""
+    """Write a sheet's part up to its rows, always of the same length for so many columns."""
     last = f"{a1.letters(max(1, len(widths)))}{last_row}"
     cols = "".join(
         f'<col min="{number}" max="{number}" width="{width}" customWidth="1"/>'
@@ -348,7 +349,7 @@ def sheet_head(widths: list[int], last_row: int, *, active: bool) -> str:
 
 
 def workbook(sheets: list[SheetPart]) -> str:
-    """The workbook part: the sheets, and their filters as defined names."""
+    """Write the workbook part: the sheets, and their filters as defined names."""
     sheet_elements = "".join(
         f'<sheet name="{attribute(sheet.name)}" sheetId="{number}" r:id="rId{number}"/>'
         for number, sheet in enumerate(sheets, 1)
@@ -373,7 +374,7 @@ def _quoted(name: str) -> str:
 
 
 def _absolute(area: str) -> str:
-    """An area with dollar signs: $A$1:$C$9."""
+    """Put dollar signs into an area: $A$1:$C$9."""
 
     def fixed(cell: str) -> str:
         column_letters = cell.rstrip("0123456789")
@@ -384,7 +385,7 @@ def _absolute(area: str) -> str:
 
 
 def workbook_rels(count: int) -> str:
-    """The relations of the workbook part."""
+    """Write the relations of the workbook part."""
     sheets = "".join(
         f'<Relationship Id="rId{number}" Type="{_REL}/worksheet" Target="worksheets/sheet{number}.xml"/>'
         for number in range(1, count + 1)
@@ -396,7 +397,7 @@ def workbook_rels(count: int) -> str:
 
 
 def root_rels() -> str:
-    """The relations of the package."""
+    """Write the relations of the package."""
     return (
         f'{_XML}<Relationships xmlns="{_PACK}/relationships">'
         f'<Relationship Id="rId1" Type="{_REL}/officeDocument" Target="xl/workbook.xml"/>'
@@ -406,7 +407,7 @@ def root_rels() -> str:
 
 
 def content_types(count: int) -> str:
-    """The content types of all parts."""
+    """Write the content types of all parts."""
     sheets = "".join(
         f'<Override PartName="/xl/worksheets/sheet{number}.xml" ContentType="{_TYPES}.worksheet+xml"/>'
         for number in range(1, count + 1)
@@ -425,7 +426,7 @@ def content_types(count: int) -> str:
 
 
 def core(title: str) -> str:
-    """The core properties: title and creator."""
+    """Write the core properties: title and creator."""
     return (
         f'{_XML}<cp:coreProperties xmlns:cp="{_PACK}/metadata/core-properties" '
         'xmlns:dc="http://purl.org/dc/elements/1.1/">'

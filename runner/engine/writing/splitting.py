@@ -26,7 +26,8 @@ class RowSplit:
         self.rows = [0] * len(self.labels)
 
     def with_texts(self, output: list[list[Any]]) -> list[list[Any]]:
-        """The same columns with texts in that of the field: a number that a rule made is a value like its digits."""
+        """Return the same columns with texts in that of the field: a number that a rule made is a value like its
+        digits."""
         values = output[self._at]
         if all(value is None or type(value) is str for value in values):
             return output
@@ -34,7 +35,7 @@ class RowSplit:
         return [texts if n == self._at else column for n, column in enumerate(output)]
 
     def places(self, output: list[list[Any]]) -> Places:
-        """Which rows of a chunk belong to each label; counts them."""
+        """Sort the rows of a chunk by label: returns which belong to each, and counts them."""
         places: list[list[int]] = [[] for _ in self.labels]
         number, other = self._numbers.get, len(self._numbers)
         for row, value in enumerate(output[self._at]):

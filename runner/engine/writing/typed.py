@@ -73,7 +73,7 @@ def typed_columns(columns: Sequence[OutColumn], *, rescued: bool) -> list[TypedC
 
 
 def column_type(field_type: str | None, scale: int | None, added: str | None = None) -> tuple[ColumnType, int]:
-    """The type, and the scale of a decimal, of a column whose field has this type; None: of an unmapped column.
+    """Return the type, and the scale of a decimal, of a column whose field has this type; None: of an unmapped column.
 
     `added`: what a column says that no source has.
     """
@@ -92,7 +92,7 @@ def _typed_column(column: OutColumn) -> TypedColumn:
 
 
 def _free_name(names: set[str]) -> str:
-    """A name for the column of rescued values that no other column has."""
+    """Choose a name for the column of rescued values that no other column has."""
     name = RESCUED
     while name in names:
         name = f"_{name}"
@@ -100,7 +100,8 @@ def _free_name(names: set[str]) -> str:
 
 
 def fit(column: TypedColumn, values: list[Any]) -> Fitted:
-    """The values of a column that fit its type. Texts and whole columns of the right type are the fast path."""
+    """Fit the values of a column to its type; those that do not fit are blanked and listed. Texts and whole columns of
+    the right type are the fast path."""
     kinds = set(map(type, values))
     kinds.discard(type(None))
     return _FITTERS[column.type](column, values, kinds)
@@ -115,7 +116,7 @@ def _fit_text(_: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
 
 
 def _as_text(value: Any) -> str | None:
-    """A value as text; None for a blank or an error."""
+    """Convert a value to text; None for a blank or an error."""
     if value is None or type(value) in (CellError, NoCachedValue):
         return None
     text = text_of(value)
@@ -123,10 +124,10 @@ def _as_text(value: Any) -> str | None:
 
 
 def _fit_instances(kind: type) -> Callable[[TypedColumn, list[Any], set[type]], Fitted]:
-    """A fitter for a column of values of exactly one Python type."""
+    """Return a fitter for a column of values of exactly one Python type."""
 
     def fitter(_: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
-        return Fitted(values, []) if kinds <= {kind} else _only(values, lambda value: type(value) is kind)
+        return Fitted(values, []) if kinds <= {kind} else _blank_unfit(values, lambda value: type(value) is kind)
 
     return fitter
 
@@ -144,10 +145,10 @@ def _fit_clocks(column: TypedColumn, values: list[Any], kinds: set[type]) -> Fit
     column_fit = _fit_instances(time)(column, values, kinds)
     if all(v is None or v.tzinfo is None for v in column_fit.values):
         return column_fit
-    return _only(values, lambda v: type(v) is time and v.tzinfo is None)
+    return _blank_unfit(values, lambda v: type(v) is time and v.tzinfo is None)
 
 
-def _only(values: list[Any], fits: Callable[[Any], bool]) -> Fitted:
+def _blank_unfit(values: list[Any], fits: Callable[[Any], bool]) -> Fitted:
     """Blank the values that do not fit; a formula without a result is a blank already."""
     unfit = [i for i, v in enumerate(values) if v is not None and not fits(v)]
     if not unfit:
@@ -161,13 +162,13 @@ def _only(values: list[Any], fits: Callable[[Any], bool]) -> Fitted:
 def _fit_integer(_: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
     if kinds <= {int} and all(v is None or -_LARGEST <= v <= _LARGEST for v in values):
         return Fitted(values, [])
-    return _only(values, lambda v: type(v) is int and -_LARGEST <= v <= _LARGEST)
+    return _blank_unfit(values, lambda v: type(v) is int and -_LARGEST <= v <= _LARGEST)
 
 
 def _fit_number(_: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
     """Finite numbers as floats; others do not fit."""
     if not (kinds <= {float} and all(v is None or isfinite(v) for v in values)):
-        fitted = _only(values, _is_double)
+        fitted = _blank_unfit(values, _is_double)
         return Fitted([float(v) if type(v) is int else v for v in fitted.values], fitted.unfit)
     return Fitted(values, [])
 
@@ -180,7 +181,7 @@ def _is_double(value: Any) -> bool:
 
 def _fit_decimal(column: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
     """Fits a decimal if its digits behind the point are exactly those of a number of the column's scale."""
-    fitted = values if kinds <= _NUMBERS else _only(values, lambda v: type(v) in _NUMBERS).values
+    fitted = values if kinds <= _NUMBERS else _blank_unfit(values, lambda v: type(v) in _NUMBERS).values
     made = [None if v is None else unscaled(v, column.scale) for v in fitted]
     unfit = [
         i for i, v in enumerate(made) if v is None and values[i] is not None and type(values[i]) is not NoCachedValue
@@ -189,7 +190,7 @@ def _fit_decimal(column: TypedColumn, values: list[Any], kinds: set[type]) -> Fi
 
 
 def unscaled(value: float | Decimal, scale: int) -> int | None:
-    """The whole number that stands for a number of this scale; None if it needs more digits, or is too large."""
+    """Return the whole number that stands for a number of this scale; None if it needs more digits, or is too large."""
     power = 10**scale
     if type(value) is float:
         if not isfinite(value):
@@ -216,7 +217,7 @@ _FITTERS: Final[dict[ColumnType, Callable[[TypedColumn, list[Any], set[type]], F
 
 
 def decimal_text(number: int, scale: int) -> str:
-    """The shortest digits of a decimal: 199000 of scale 4 is 19.9."""
+    """Write the shortest digits of a decimal: 199000 of scale 4 is 19.9."""
     if not scale:
         return str(number)
     digits = str(abs(number)).rjust(scale + 1, "0")

@@ -145,6 +145,9 @@ REFUSED = {
     "a reference to nothing": ('{"properties": {"a": {"$ref": "#/x/y"}}}', "does not contain"),
     "YAML tags": ("kind: DataContract\nschema: !!python/object/apply:os.system [ls]\n", "neither JSON nor YAML"),
     "YAML aliases": ("kind: DataContract\na: &a [1]\nb: *a\n", "aliases"),
+    "a field without a name": ('{"fields": [{"name": "a"}, {"type": "string"}]}', "2 fields, and only 1"),
+    "a property that is a list": ('{"properties": {"a": {}, "b": []}}', "'b' that is no schema"),
+    "an open quote of dollars": ("CREATE TABLE a (x text DEFAULT $q$ y, z int)", "never closed"),
     "two tables": ("CREATE TABLE a (x int); CREATE TABLE b (x int);", "2 tables (a, b)"),
     "an open bracket": ("CREATE TABLE a (x int", "never closed"),
     "two objects": ("kind: DataContract\nschema: [{name: a}, {name: b}]\n", "2 objects"),
@@ -193,6 +196,7 @@ HOSTILE = {
     "properties that are a text": "kind: DataContract\nschema: [{name: t, properties: abc}]\n",
     "fields that are a number": '{"fields": 7}',
     "references in a circle": '{"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}',
+    "quotes of dollars": "CREATE TABLE t (a text default " + "".join(f"$a{n}$" for n in range(200_000)),
     "ten thousand fields": json.dumps({"properties": {f"f{n}": {} for n in range(10_000)}}),
 }
 
@@ -205,6 +209,18 @@ def test_a_hostile_contract_is_refused_in_words_and_at_once(tmp_path, body):
     with pytest.raises(ContractRefused, match=str(path)):
         read_contract(path)
     assert time.process_time() - began < 2
+
+
+def test_a_default_in_quotes_of_dollars_hides_no_column(tmp_path):
+    fields = fields_read(
+        tmp_path, "CREATE TABLE t (a text DEFAULT $$ ), b int $$, c int DEFAULT length($q$)$q$), d date)"
+    )
+    assert [(spec.name, str(spec.type)) for spec in fields] == [("a", "text"), ("c", "integer"), ("d", "date")]
+
+
+def test_a_property_of_any_value_is_a_field_and_odd_types_are_texts(tmp_path):
+    fields = fields_read(tmp_path, '{"properties": {"a": true, "b": false, "c": {"type": {"x": 1}}}}')
+    assert [(spec.name, str(spec.type)) for spec in fields] == [("a", "text"), ("c", "text")]
 
 
 def test_bounds_that_no_number_has_are_left_out(tmp_path):

@@ -38,6 +38,7 @@ BAD = {
     "NaN": (b'{"manifest": NaN}', "$", "NaN", "JSON object"),
     "a key twice": (b'{"name": 1, "name": 2}', "$", "duplicate key: name", "each key once"),
     "another version": (top(manifest=2), "$.manifest", "is 2", "1"),
+    "a version that is true": (top(manifest=True), "$.manifest", 'is "true"', "1"),
     "no name": (b'{"manifest": 1, "fields": [{"name": "a"}]}', "$.name", "missing", "required"),
     "a bad name": (top(name="a b/c"), "$.name", '"a b/c"', "letters, digits"),
     "an unknown key": (top(feilds=[]), "$.feilds", "did you mean fields?", "known keys here: manifest, name"),

@@ -10,7 +10,7 @@ from runner.engine.reading.spool import Room, SpooledSheet
 from runner.engine.structure import CellRange, Column, Table
 from runner.engine.structure.tables import LeftRow, Proof, RowKind
 from runner.engine.surveying.ledger import SheetBooks
-from runner.engine.tables.sources import Leaving, SourceTable, chunks, strands
+from runner.engine.tables.sources import Leaving, SourceTable, chunks, group_by_reading
 from tests.support.effort import examples
 
 WIDTH, HEIGHT = 9, 30
@@ -110,7 +110,7 @@ def test_every_row_and_cell_is_where_plain_sets_say(found, held, gone_rows, skip
     list(sheet.blocks())
     leaving = Leaving(hidden_rows=frozenset(gone_rows), hidden_columns=frozenset(gone_columns))
     sources = [SourceTable(FindingPlace("i", "s", f"x{n}"), sheet, table, leaving) for n, table in enumerate(found)]
-    for strand in strands(sources):
+    for strand in group_by_reading(sources):
         for table, rows in chunks(strand):
             table.data_rows.add(rows.numbers)
             table.hidden.add(rows.hidden)

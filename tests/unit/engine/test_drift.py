@@ -9,13 +9,13 @@ import pytest
 from runner.engine.memory import drift
 from runner.engine.memory.drift import (
     Shares,
-    columns_drift,
-    most_like,
-    profile,
+    choose_likest,
+    compare_columns,
+    compare_columns_values,
+    compare_rows,
+    make_profile,
     read_profile,
     read_profiles,
-    rows_drift,
-    values_drift,
 )
 from tests.support.engine_jobs import Outcome, run_job, run_order
 
@@ -36,7 +36,7 @@ def made(
 
 
 def changes(before: Any, now: Any) -> dict[str, list[Any]]:
-    return {kind: found for kind, found in columns_drift(before, now).items() if found}
+    return {kind: found for kind, found in compare_columns(before, now).items() if found}
 
 
 class TestColumns:
@@ -58,7 +58,7 @@ class TestColumns:
 
     def test_columns_of_several_tables_have_not_moved_whichever_table_comes_first(self):
         tables = [([("A", None), ("B", None)], None), ([("C", None), ("D", None)], None)]
-        both, turned = profile(tables), profile(tables[::-1])
+        both, turned = make_profile(tables), make_profile(tables[::-1])
         assert changes(both, both) == {}
         assert changes(both, turned) == {}
 
@@ -77,7 +77,7 @@ class TestColumns:
 
     def test_headers_that_differ_after_two_hundred_characters_differ(self):
         long = "x" * 250
-        before, now = (profile([([(long + end, None)], None)]) for end in ("a", "b"))
+        before, now = (make_profile([([(long + end, None)], None)]) for end in ("a", "b"))
         assert set(changes(before, now)) == {"new", "gone"}
         assert changes(before, before) == {}
         assert read_profile(json.dumps(now).encode()) == now
@@ -99,16 +99,18 @@ class TestKinds:
     def test_a_drop_is_compared_with_the_last_one_of_its_kind(self):
         kept = read_profiles(self.kept(self.MEMBERS, self.PAYMENTS))
         for now, job in ((self.MEMBERS, "j0"), (self.PAYMENTS, "j1")):
-            (one, same) = most_like(kept, now)
+            (one, same) = choose_likest(kept, now)
             assert (one.job, same, changes(one.profile, now)) == (job, True, {})
 
     def test_a_drop_of_a_new_kind_is_compared_with_the_newest(self):
-        (one, same) = most_like(read_profiles(self.kept(self.MEMBERS, self.PAYMENTS)), made(("X", None), ("Y", None)))
+        (one, same) = choose_likest(
+            read_profiles(self.kept(self.MEMBERS, self.PAYMENTS)), made(("X", None), ("Y", None))
+        )
         assert (one.job, same) == ("j1", False)
 
     def test_other_headers_for_the_same_fields_are_the_same_kind(self):
         german = made(("Nummer", "id"), ("Mail", "email"), ("Tarif", "plan"))
-        (one, same) = most_like(read_profiles(self.kept(self.MEMBERS, self.PAYMENTS)), german)
+        (one, same) = choose_likest(read_profiles(self.kept(self.MEMBERS, self.PAYMENTS)), german)
         assert (one.job, same, len(changes(one.profile, german)["renamed"])) == ("j0", True, 3)
 
     def test_lines_that_cannot_be_read_are_left_out(self):
@@ -120,30 +122,33 @@ class TestKinds:
 class TestValues:
     def test_blank_shares_and_kinds_out_of_range(self):
         before, now = made(("A", "a")), made(("A", "a"), blank=0.5, types=("number", "text"))
-        assert [(v["what"], v["before"], v["now"]) for v in values_drift(before, now)] == [
+        assert [(v["what"], v["before"], v["now"]) for v in compare_columns_values(before, now)] == [
             ("types", ["text"], ["number", "text"]),
             ("blank", 0.0, 0.5),
         ]
 
     def test_a_column_under_another_header_is_still_compared(self):
         before, now = made(("Mail", "email"), ("Id", "id")), made(("E-Mail", "email"), ("Id", "id"), blank=0.5)
-        assert [(d["header"], d["what"]) for d in values_drift(before, now)] == [("Id", "blank"), ("E-Mail", "blank")]
+        assert [(d["header"], d["what"]) for d in compare_columns_values(before, now)] == [
+            ("Id", "blank"),
+            ("E-Mail", "blank"),
+        ]
 
     def test_few_rows_say_nothing(self):
-        assert values_drift(made(("A", "a"), rows=3), made(("A", "a"), rows=3, blank=1.0)) == []
+        assert compare_columns_values(made(("A", "a"), rows=3), made(("A", "a"), rows=3, blank=1.0)) == []
 
     @pytest.mark.parametrize(
         ("old", "new", "out"), [(100, 200, False), (100, 201, True), (100, 49, True), (3, 9, False)]
     )
     def test_rows_out_of_range(self, old, new, out):
-        assert rows_drift(made(rows=old), made(rows=new))["out_of_range"] is out
+        assert compare_rows(made(rows=old), made(rows=new))["out_of_range"] is out
 
 
 def test_tables_of_one_header_are_one_column():
     one, two = Shares(1), Shares(1)
     one.add([["a", None]], 2)
     two.add([[1, 2]], 2)
-    found = profile([([("A", "a")], one), ([("a", "a")], two)])
+    found = make_profile([([("A", "a")], one), ([("a", "a")], two)])
     assert (found["rows"], len(found["columns"])) == (4, 1)
     assert (found["columns"][0]["blank"], found["columns"][0]["types"]) == (0.25, ["number", "text"])
 

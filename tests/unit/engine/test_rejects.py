@@ -15,7 +15,7 @@ from openpyxl.styles import Alignment, Border, Color, Font, PatternFill, Side
 
 from core.errors import ManifestInvalid
 from core.manifests import parse_manifest
-from runner.engine.corrections.corrected import key, matched
+from runner.engine.corrections.corrected import make_key, match_columns
 from runner.engine.corrections.written import WrittenColumn, is_same
 from runner.engine.protocol import BadOutput
 from runner.engine.reading import CellError, Shown
@@ -155,7 +155,7 @@ class TestTheWorkbook:
         sheet = openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0]
         assert sheet["A1"].value == "List"
         assert [cell.value for cell in sheet[2]][:5] == [*HEADER, "ade: what to do"]
-        assert sheet["F2"].value == key("key", "acme-test-1", 0, 0, 2)
+        assert sheet["F2"].value == make_key("key", "acme-test-1", 0, 0, 2)
         assert sheet["E3"].value == "Email: is not a valid email address"
         assert (sheet["B3"].fill.fgColor.rgb, sheet["B3"].comment.text) == ("FFFFC7CE", "is not a valid email address")
         assert sheet["A4"].comment.text == "is blank"
@@ -434,7 +434,9 @@ class TestMending:
     def test_a_file_with_keys_asks_for_the_job_it_mends(self, tmp_path):
         run(tmp_path, ROWS)
         done = run_job(
-            tmp_path / "again", [[*HEADER, key("key", "acme-x-1", 0, 0, 1)], ["a", "b", 1, "x", None]], fields=FIELDS
+            tmp_path / "again",
+            [[*HEADER, make_key("key", "acme-x-1", 0, 0, 1)], ["a", "b", 1, "x", None]],
+            fields=FIELDS,
         )
         assert done.error["code"] == "mends"
         assert done.error["where"]["job"] == "acme-x-1"
@@ -505,11 +507,11 @@ class TestMending:
         ("row", "code"),
         [
             (["d", "d@b.com", 4, "new", None, None], "mend_without_key"),
-            (["d", "d@b.com", 4, "new", None, key("row", "acme-test-1", 0, 0, 4)], "mend_twice"),
-            (["d", "d@b.com", 4, "new", None, key("row", "acme-other-1", 0, 0, 4)], "mend_other_job"),
-            (["d", "d@b.com", 4, "new", None, key("row", "acme-test-1", 7, 0, 4)], "mend_other_job"),
-            (["d", "d@b.com", 4, "new", None, key("row", "acme-test-1", 0, 0, 999)], "mend_unknown_row"),
-            (["d", "d@b.com", 4, "new", None, key("row", "acme-test-1", 0, 9, 4)], "mend_unknown_row"),
+            (["d", "d@b.com", 4, "new", None, make_key("row", "acme-test-1", 0, 0, 4)], "mend_twice"),
+            (["d", "d@b.com", 4, "new", None, make_key("row", "acme-other-1", 0, 0, 4)], "mend_other_job"),
+            (["d", "d@b.com", 4, "new", None, make_key("row", "acme-test-1", 7, 0, 4)], "mend_other_job"),
+            (["d", "d@b.com", 4, "new", None, make_key("row", "acme-test-1", 0, 0, 999)], "mend_unknown_row"),
+            (["d", "d@b.com", 4, "new", None, make_key("row", "acme-test-1", 0, 9, 4)], "mend_unknown_row"),
         ],
     )
     def test_a_row_that_contradicts_the_first_file_is_left_out_and_reported(self, tmp_path, row, code):
@@ -532,9 +534,9 @@ class TestMending:
 
 
 def test_columns_are_found_by_header_wherever_they_moved():
-    assert matched(["a", "b", None, "c"], ["c", "a", "b", "ade"], frozenset({3})) == ([1, 2, None, 0], 0)
-    assert matched(["a", None, "c"], ["a", None, "c", "ade"], frozenset({3})) == ([0, 1, 2], 0)
-    assert matched(["a", "b"], ["a", "x"], frozenset()) == ([0, None], 1)
+    assert match_columns(["a", "b", None, "c"], ["c", "a", "b", "ade"], frozenset({3})) == ([1, 2, None, 0], 0)
+    assert match_columns(["a", None, "c"], ["a", None, "c", "ade"], frozenset({3})) == ([0, 1, 2], 0)
+    assert match_columns(["a", "b"], ["a", "x"], frozenset()) == ([0, None], 1)
 
 
 @pytest.mark.slow
@@ -647,7 +649,7 @@ def test_a_day_and_a_month_that_were_swapped_in_a_text_file_are_a_correction(tmp
 def test_a_cell_that_looks_like_a_key_does_not_say_which_job_a_file_corrects(tmp_path):
     run(tmp_path, [HEADER, ["a", "bad", 2, "y"], ["b", "bad", 2, "y"]])
     rows = [list(row) for row in openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0].values]
-    rows[1][0] = key("row", "acme-other-9", 0, 0, 1)
+    rows[1][0] = make_key("row", "acme-other-9", 0, 0, 1)
     assert run_job(tmp_path / "again", rows, fields=FIELDS).error["where"]["job"] == "acme-test-1"
 
 

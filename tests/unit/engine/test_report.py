@@ -69,6 +69,12 @@ def test_the_verdict_is_a_sentence(errors, warnings, left_out, sheets, said):
     assert f'<p class="what">{said}</p>' in report(made)
 
 
+@pytest.mark.parametrize(("errors", "said"), [(1, "1 error"), (2, "2 errors")])
+def test_one_error_is_no_errors(errors, said):
+    made = changed(summary={"findings": {"error": errors, "warning": 0, "info": 0}})
+    assert f"{said} 0 to check" in " ".join(text_of(report(made)).split())
+
+
 @pytest.mark.parametrize("code", ["empty_input", "nothing_mapped", "rows_rejected", "drift_columns"])
 def test_a_job_that_wrote_nothing_says_why_and_what_to_do(code):
     made = counted(1, output={"sheets": []}, validation={"by_code": {code: 1}})

@@ -64,7 +64,7 @@ def checked(tmp_path: Path, body: bytes, *, shown: bool = True):
         job=JobFacts(), params={}, config_digest="", known=tuple[InputFacts, ...](),
         report=ReportTerms(shows_values=shown), written={OutputName.SHOWN_VALUES: path},
     )  # fmt: skip
-    return verifying._shown_values(wanted, SAMPLE)
+    return verifying._read_shown_values(wanted, SAMPLE)
 
 
 def test_values_are_taken_by_finding(tmp_path):
@@ -92,8 +92,8 @@ def test_a_forged_file_of_values_is_refused_without_its_text(tmp_path, body):
 
 def test_a_report_without_values_needs_no_file_of_them():
     wanted = VerifyOrder(job=JobFacts(), params={}, config_digest="", known=())
-    assert verifying._shown_values(wanted, SAMPLE) is None
-    assert verifying._shown_values(replace(wanted, report=ReportTerms(shows_values=True)), SAMPLE) == {}
+    assert verifying._read_shown_values(wanted, SAMPLE) is None
+    assert verifying._read_shown_values(replace(wanted, report=ReportTerms(shows_values=True)), SAMPLE) == {}
 
 
 MARK = "Zqx9Secret"

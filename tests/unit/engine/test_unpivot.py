@@ -160,7 +160,7 @@ def test_rows_are_made_in_parts_of_bounded_size(monkeypatch):
     monkeypatch.setattr(unpivoting, "_MADE", 6)
     spread = [unpivoting.SpreadColumn(n, f"c{n}") for n in (2, 3, 4)]
     columns = [[1, None, 3, 4, 5], [1, None, None, 4, 5], [1, None, 3, 4, 5]]
-    parts = list(unpivoting.made_rows(spread, columns, drop=True))
+    parts = list(unpivoting.make_rows(spread, columns, drop=True))
     assert [len(part.at) for part in parts] == [3, 5, 3]
     assert [row for part in parts for row in part.unmade] == [1]
     assert [at for part in parts for at in part.at] == [0] * 3 + [2] * 2 + [3] * 3 + [4] * 3

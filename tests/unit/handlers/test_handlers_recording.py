@@ -49,7 +49,8 @@ def test_a_new_job_is_created_and_sent_and_only_one_that_waits_is_reported(world
     (created,) = done.created
     assert done.queued == [created]
     messages, _, waiting, _ = due.drain()
-    assert (messages, waiting) == ([(created, 3.0)], [])
+    assert (messages, waiting) == ([], []), "its message was sent with its row"
+    assert world.queue.stats().delayed == 1
     waits = job("w", subject="w.csv", state=State.AWAITING, announced=True)
     done, due = record(recorder, waits)
     assert due.drain()[::2] == ([], done.created)
@@ -78,14 +79,14 @@ def test_what_was_sent_is_not_sent_again(world, recorder):
 
 
 def test_one_row_that_cannot_be_read_keeps_no_other_of_its_set_waiting(world, recorder):
-    add = world.table.add
+    add_sent = world.table.add_sent
 
-    def broken(new):
+    def broken(new, delay):
         if new.identity == job("a").identity:
             raise RowUnreadable("cannot be read")
-        return add(new)
+        return add_sent(new, delay)
 
-    world.table.add = broken
+    world.table.add_sent = broken
     done, due = Recorded(), FollowUps()
     both = [job("a"), job("b")]
     with pytest.raises(RowUnreadable):

@@ -73,7 +73,7 @@ STORED = {
     ("runner/engine/document_types.py", "mends"): "a field of artifact.json",
     ("runner/engine/common/findings.py", "settle"): "as in artifact.json",
     ("runner/engine/reading/books.py", "settle"): "as in artifact.json",
-    ("runner/engine/values/decisions.py", "settle"): "as in artifact.json",
+    ("runner/engine/values/convention_choices.py", "settle"): "as in artifact.json",
     ("core/manifests.py", "keep"): "a key of manifests",
     ("runner/engine/options.py", "keep"): "as in the manifest",
 }

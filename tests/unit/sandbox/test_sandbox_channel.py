@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.engine.contract import MAX_LINE, FinalEvent, PassProgress, printable
+from runner.engine.contract import MAX_LINE, FinalEvent, PassProgress, escape_controls
 from runner.sandbox.claims import Channel, ChannelViolation, parse_line
 from runner.sandbox.session import read_ready
 
@@ -121,13 +121,13 @@ def test_no_bytes_do_more_than_raise_a_violation(data):
 
 
 def test_control_characters_of_a_log_line_are_made_visible():
-    shown = printable("a\x1b[31mred\u202eb\x00\u009b\ttab")
+    shown = escape_controls("a\x1b[31mred\u202eb\x00\u009b\ttab")
     assert shown == "a\\x1b[31mred\\u202eb\\x00\\x9b\ttab"
 
 
 @given(st.text())
 def test_a_printable_line_is_one_line_without_escapes(text):
-    shown = printable(text)
+    shown = escape_controls(text)
     assert "\x1b" not in shown
     assert len(shown.splitlines()) <= 1
 

@@ -29,7 +29,7 @@ _POINTS_NOWHERE = CellError("#VALUE!")  # for an index past the end of the strin
 
 
 def run_style(name: str, attributes: Attributes) -> RunStyle:
-    """How a property of a run makes it look; nothing if it does not matter."""
+    """Return how a property of a run makes it look; nothing if it does not matter."""
     value = attributes.get("val", "")
     if name == "strike":
         return "struck" if value not in ("0", "false") else ""
@@ -86,7 +86,7 @@ class CellReader:
             "b": StringMemo(_boolean),
             "e": StringMemo(_error),
             "d": StringMemo(number_formats.iso_value),
-            **{kind: StringMemo(partial(self._dated, kind)) for kind in NumberKind},
+            **{kind: StringMemo(partial(self._convert_date, kind)) for kind in NumberKind},
         }
 
     def are_notes_expected(self) -> bool:
@@ -104,31 +104,31 @@ class CellReader:
         """
         kind, style, formula, _ = stored
         if plain:
-            return self._plain(kind, style, texts)
+            return self._convert_plain(kind, style, texts)
         joined = _SEPARATOR.join(texts)
         if "&" in joined:
             texts = list(map(without_entities, texts))
         values: list[Value] | None = None
         if kind in ("str", "inlineStr"):
-            values = _texts(texts, joined, strip=stored.strip)
+            values = _clean_texts(texts, joined, strip=stored.strip)
             if may_be_twice(joined):
                 self.has_noted, values = True, list(noted_twice(values))
             return values
         if kind == "s":
-            values = self._shared(texts)
+            values = self._shared_strings_at(texts)
         elif kind in self._memos:
             values = list(map(self._memos[kind].__getitem__, texts))
         elif kind in ("", "n"):
             number = self._styles.kind(style)
             values = (
-                _numbers(texts)
+                _parse_numbers(texts)
                 if number is NumberKind.NUMBER
                 else list(map(self._memo(number, style).__getitem__, texts))
             )
         return values or [self.value(kind, style, text, formula=formula) for text in texts]
 
-    def _plain(self, kind: str, style: int, texts: Sequence[str]) -> list[Value]:
-        """The values of texts in their simplest form: an index of a shared string, a day or a number."""
+    def _convert_plain(self, kind: str, style: int, texts: Sequence[str]) -> list[Value]:
+        """Convert texts in their simplest form: an index of a shared string, a day or a number."""
         if kind == "s":
             try:
                 return list(map(self._strings().listed.__getitem__, map(int, texts)))
@@ -147,15 +147,14 @@ class CellReader:
         if kind == "s":
             return self._shared_at(text.strip())
         if kind in ("str", "inlineStr"):
-            return self._text_value(text)
+            return self._convert_text(text)
         if kind in ("b", "e", "d"):
             return self._memos[kind][text]
         number = self._styles.kind(style)
         return number_formats.number_from_text(text) if number is NumberKind.NUMBER else self._memo(number, style)[text]
 
-    def _text_value(self, text: str) -> Value:
-        """The value of a text that a cell stores; `Noted`, and `has_noted` set, if something is to be reported about
-        it."""
+    def _convert_text(self, text: str) -> Value:
+        """Convert a text that a cell stores; `Noted`, and `has_noted` set, if something is to be reported about it."""
         if isinstance(text, Noted):
             note = text.note
         elif may_be_twice(text):
@@ -165,7 +164,7 @@ class CellReader:
         self.has_noted = True
         return Noted(unescaped(text), note)
 
-    def _shared(self, texts: Sequence[str]) -> list[Value] | None:
+    def _shared_strings_at(self, texts: Sequence[str]) -> list[Value] | None:
         """The shared strings of these indexes; None if one is not an index."""
         strings = self._strings()
         try:
@@ -179,7 +178,7 @@ class CellReader:
             return None
 
     def _shared_at(self, text: str) -> Value:
-        """The shared string of one index; an error value if there is none."""
+        """Return the shared string of one index; an error value if there is none."""
         strings = self._strings()
         if not (text.isascii() and text.isdecimal()) or len(text) > 12 or int(text) >= len(strings):
             return _POINTS_NOWHERE
@@ -199,15 +198,15 @@ class CellReader:
             self._shown[style] = StringMemo(partial(_shown, self._styles.shows[style]))
         return self._shown[style]
 
-    def _dated(self, kind: NumberKind, text: str) -> Value:
-        """The date, time or duration of a stored number."""
+    def _convert_date(self, kind: NumberKind, text: str) -> Value:
+        """Convert a stored number to a date, time or duration."""
         serial = number_formats.number_from_text(text)
         if not isinstance(serial, int | float):
             return serial
         return value_by_kind(kind, serial, epoch_1904=self._epoch_1904)
 
 
-def _numbers(texts: Sequence[str]) -> list[Value] | None:
+def _parse_numbers(texts: Sequence[str]) -> list[Value] | None:
     """Parse plain numbers, whole ones as int; None if any is not plain."""
     try:
         if texts[0].isdecimal():
@@ -223,8 +222,8 @@ def _numbers(texts: Sequence[str]) -> list[Value] | None:
     return [int(number) if number.is_integer() else number for number in numbers]
 
 
-def _texts(texts: Sequence[str], joined: str, *, strip: bool) -> list[Value]:
-    """Texts as they are shown; None for those that are then empty."""
+def _clean_texts(texts: Sequence[str], joined: str, *, strip: bool) -> list[Value]:
+    """Return texts as they are shown; None for those that are then empty."""
     shown_texts = list(map(str.strip, texts, repeat(XML_BLANKS))) if strip else list(texts)
     if "_x" in joined:
         shown_texts = list(map(unescaped, shown_texts))
@@ -360,7 +359,7 @@ class SheetData:
 
 
 def careful_rows(pieces: Iterable[bytes], cells: CellReader, limits: ReadLimits, *, after: int = 0) -> Iterator[Row]:
-    """Rows in the order of the part, ascending or not; rows without a number count up from ``after``."""
+    """Yield rows in the order of the part, ascending or not; rows without a number count up from ``after``."""
     data = SheetData(cells, limits, after)
     for piece in pieces:
         data.feed(piece)

@@ -8,7 +8,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 from xml.parsers import expat
 
 from runner.engine.common.a1 import column_number
@@ -18,7 +18,7 @@ from runner.engine.reading.containers import Entry, ZipArchive
 
 
 def cell(reference: str) -> tuple[int, int]:
-    """(row, column) of a reference such as ``$B$7``; 0 for a missing or invalid half."""
+    """Return (row, column) of a reference such as ``$B$7``; 0 for a missing or invalid half."""
     reference = reference.replace("$", "").strip()
     letters = reference.rstrip("0123456789")
     digits = reference[len(letters) :]
@@ -27,7 +27,7 @@ def cell(reference: str) -> tuple[int, int]:
 
 
 def area(reference: str) -> Area | None:
-    """The area of ``A1:C5`` or ``A1``; None if it is not an area."""
+    """Return the area of ``A1:C5`` or ``A1``; None if it is not an area."""
     first, _, last = reference.partition(":")
     row, column = cell(first)
     last_row, last_column = cell(last or first)
@@ -60,7 +60,7 @@ def without_entities(text: str) -> str:
 
 
 def _character(match: re.Match[str]) -> str:
-    """The character of an entity; U+FFFD for an invalid code."""
+    """Return the character of an entity; U+FFFD for an invalid code."""
     decimal, hexadecimal, name = match.groups()
     if name:
         return _NAMED[name]
@@ -108,7 +108,7 @@ def local(name: str) -> str:
 
 
 def events(pieces: Iterable[bytes], *, what: str, limits: ReadLimits, whole: bool = True) -> Iterator[Event]:
-    """Start events with attributes, end events with the text before them.
+    """Yield start events with attributes, and end events with the text before them.
 
     Unless the part is ``whole``, it may end with open elements.
     """
@@ -151,7 +151,7 @@ def events(pieces: Iterable[bytes], *, what: str, limits: ReadLimits, whole: boo
 
 
 def attribute(attributes: Attributes, name: str) -> str | None:
-    """The attribute with this local name, whatever its prefix."""
+    """Return the attribute with this local name, whatever its prefix."""
     value = attributes.get(name)
     if value is None:
         for key, held_value in attributes.items():
@@ -175,7 +175,7 @@ class OoxmlPackage:
         self.limits = limits
 
     def relations(self, part: str) -> dict[str, Relation]:
-        """The relations of a part by id; empty if it has none."""
+        """Return the relations of a part by id; empty if it has none."""
         folder, name = posixpath.split(part)
         entry = self.archive.find(posixpath.join(folder, "_rels", f"{name}.rels"))
         if entry is None:
@@ -183,25 +183,25 @@ class OoxmlPackage:
         relations = {}
         for event in self.events(entry):
             if event[0] == "start" and event[1] == "Relationship" and event[2].get("TargetMode") != "External":
-                relation = _relation(folder, event[2])
+                relation = _parse_relation(folder, event[2])
                 relations[event[2].get("Id", "")] = relation
         return relations
 
     def events(self, entry: Entry) -> Iterator[Event]:
-        """The events of a part other than sheets and strings."""
+        """Yield the events of a part other than sheets and strings."""
         if entry.size > self.limits.max_part_bytes:
             raise errors.too_large(f"its part {entry.name[-60:]!r} has {entry.size} bytes")
         return events(self.archive.stream(entry), what=entry.name, limits=self.limits)
 
     def related(self, relations: dict[str, Relation], kind: str) -> Entry | None:
-        """The first part that exists among the relations of a kind."""
+        """Return the first part that exists among the relations of a kind."""
         for relation in relations.values():
             if relation.kind == kind and (entry := self.archive.find(relation.part)):
                 return entry
         return None
 
     def workbook_part(self) -> str:
-        """The name of the workbook part, wherever it is in the package."""
+        """Return the name of the workbook part, wherever it is in the package."""
         for relation in self.relations("").values():
             if relation.kind == "officeDocument":
                 if self.archive.find(relation.part) is None:
@@ -213,15 +213,15 @@ class OoxmlPackage:
         raise errors.not_a_spreadsheet(_kind_of_zip(self.archive))
 
 
-def _relation(folder: str, attributes: Attributes) -> Relation:
-    """The relation that a Relationship element declares."""
+def _parse_relation(folder: str, attributes: Attributes) -> Relation:
+    """Make the relation that a Relationship element declares."""
     target = (attributes.get("Target") or "").replace("\\", "/")
     part = target.lstrip("/") if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
     return Relation(kind=(attribute(attributes, "Type") or "").rpartition("/")[2], part=part)
 
 
 def _kind_of_zip(archive: ZipArchive) -> str:
-    """What a zip without a workbook is, for a message."""
+    """Name what a zip without a workbook is, for a message."""
     names = archive.entries
     if any(name.startswith("word/") for name in names):
         return "a Word document (.docx)"
@@ -242,6 +242,11 @@ _MAX_HEAD = 1024 * 1024
 _TAG_BLANKS = 1024  # bytes at a part's end within which the closing tag is
 _ENCODING = re.compile(rb"""^<\?xml[^>]*encoding\s*=\s*["']([^"']*)["']""")
 _ROOT = re.compile(rb"<([A-Za-z_][\w.:-]*)")
+# Of the elements that are searched for, compiled before any job.
+_OPENINGS: Final = {tag: re.compile(rb"<(?:([A-Za-z_][\w.-]*):)?" + tag + rb"[\s/>]") for tag in (b"sheetData", b"si")}
+_ENDINGS: Final = {
+    tag: re.compile(rb"</(?:[\w.-]+:)?" + tag + rb"\s*>") for tag in (b"sheetData", b"row", b"sst", b"si")
+}
 
 
 class Opened:
@@ -253,7 +258,7 @@ class Opened:
 
     def __init__(self, pieces: Iterable[bytes], tag: bytes, *, closing: bytes = b"") -> None:
         source = iter(pieces)
-        wanted = re.compile(rb"<(?:([A-Za-z_][\w.-]*):)?" + tag + rb"[\s/>]")
+        wanted = _OPENINGS[tag]
         raw = b""
         match = None
         while match is None and len(raw) < _MAX_HEAD and (piece := next(source, None)) is not None:
@@ -291,9 +296,9 @@ class Chunks:
     def __init__(self, opened: Opened, *, ending: bytes, what: str, limits: ReadLimits) -> None:
         self._pieces = opened.rest
         self._ending = b"</" + opened.prefix + ending + b">"
-        self._loose_ending = re.compile(rb"</(?:[\w.-]+:)?" + ending + rb"\s*>")
+        self._loose_ending = _ENDINGS[ending]
         self._name = opened.closing
-        self._closing = re.compile(rb"</(?:[\w.-]+:)?" + opened.closing + rb"\s*>")
+        self._closing = _ENDINGS[opened.closing]
         self._before = 64 + len(opened.prefix)  # the closing tag begins at most this many bytes before its name
         self._searched = 0
         self._prefix = opened.prefix.decode("ascii", "replace")
@@ -303,25 +308,25 @@ class Chunks:
         self._last_chunk = b""
 
     def __iter__(self) -> Iterator[str]:
-        """The markup as texts that each end with a whole element; raises InputUnreadable if it is cut off."""
+        """Yield the markup as texts that each end with a whole element; raises InputUnreadable if it is cut off."""
         for piece in self._pieces:
             raw = self._pending = self._pending + piece
             if len(raw) < _AT_LEAST:
                 continue
-            if self._closed():
+            if self._find_closing_tag():
                 break
             cut = raw.rfind(self._ending) + len(self._ending)
             if cut < len(self._ending) and (cut := self._loose_cut(raw)) < 0:
                 if len(raw) > self._max_element:
                     raise errors.hostile(f"an element longer than {len(raw)} bytes in {self._what}")
                 continue
-            yield self._text(cut)
-        closed = self._closed()
+            yield self._next_text(cut)
+        closed = self._find_closing_tag()
         if closed is None:
             raise errors.truncated("a workbook")
-        yield self._text(closed.end())
+        yield self._next_text(closed.end())
 
-    def _closed(self) -> re.Match[bytes] | None:
+    def _find_closing_tag(self) -> re.Match[bytes] | None:
         """Find the closing tag, however it is written; its name is rare, so searching for it first is cheap."""
         position = self._pending.find(self._name, self._searched)
         while position >= 0:
@@ -344,8 +349,8 @@ class Chunks:
         """The last chunk and what follows it, as in the part, for a parser."""
         return chain([self._last_chunk], self.rest())
 
-    def _text(self, cut: int) -> str:
-        """The next chunk up to a cut, decoded and without prefixes."""
+    def _next_text(self, cut: int) -> str:
+        """Return the next chunk up to a cut, decoded and without prefixes."""
         self._last_chunk, self._pending = self._pending[:cut], self._pending[cut:]
         self._searched = 0
         try:

@@ -90,49 +90,49 @@ class RowPattern:
     def learn(self, rows: str) -> None:
         """Add how these rows are written to what is known, and make the pattern for all of it.
 
-        Without a pattern, because there are too many ways, rows are parsed.
+        Without a pattern, because there are too many forms, rows are parsed.
         """
         if not self._ways:
             self.numbered = re.search(r"<row\b[^<>]*\sr\s*=", rows) is not None
         for row in rows.split("<row")[1:]:
             column = 0
             for lead, value, tag, formula in _CELL.findall(row):
-                column = self._see(column, lead, value, tag, formula=bool(formula))
+                column = self._learn_cell(column, lead, value, tag, formula=bool(formula))
         self._bare = any(_HERE not in way.lead for ways in self._ways.values() for way in ways)
         self._layout, self._marked = [], set()
         if sum(len(ways) if self._bare else min(len(ways), MOST_WAYS) for ways in self._ways.values()) > MOST:
             self._pattern = None
         else:
             whole, self._digits = (_NUMBERED, "\\1") if self.numbered else (_UNNUMBERED, "[0-9]{1,10}")
-            self._pattern = re.compile(whole % "".join(map(self._column, sorted(self._ways))))
+            self._pattern = re.compile(whole % "".join(map(self._column_expression, sorted(self._ways))))
 
-    def _see(self, before: int, lead: str, value: str, tag: str, *, formula: bool) -> int:
+    def _learn_cell(self, before: int, lead: str, value: str, tag: str, *, formula: bool) -> int:
         """Learn one cell right of column `before`; returns its column."""
         text = lead or tag
         reference = _REFERENCE.search(text)
         column = column_number(reference[1]) if reference else before + 1
         text = _REFERENCE.sub(_HERE, text)
-        stored = self._stored(text if lead else f"{text}><v>")
+        stored = self._storage_of(text if lead else f"{text}><v>")
         if stored is None or not 0 < column <= self._most_columns:
             return column
         if formula and stored.kind == "str":  # an empty text, or a result that was never stored
             return column
-        way = Way(text, self._expression(stored, value)) if value else Way(text, formula=formula)
+        way = Way(text, self._value_expression(stored, value)) if value else Way(text, formula=formula)
         if reference:
             self._letters[column] = reference[1]
         self._ways.setdefault(column, {})[way] = None
         return column
 
-    def _stored(self, lead: str) -> Stored | None:
-        """How cells with this text before their value are stored; None if only the parser can tell."""
+    def _storage_of(self, lead: str) -> Stored | None:
+        """Return how cells with this text before their value are stored; None if only the parser can tell."""
         if lead not in self._leads:
             if len(self._leads) > _MOST_LEADS:
                 self._leads.clear()
             self._leads[lead] = _stored_as(lead)
         return self._leads[lead]
 
-    def _expression(self, stored: Stored, value: str) -> str:
-        """The strictest expression for values that are stored this way, if it fits this one."""
+    def _value_expression(self, stored: Stored, value: str) -> str:
+        """Return the strictest expression for values that are stored this way, if it fits this one."""
         strict = _ANYTHING
         if stored.kind == "s":
             strict = _INDEX
@@ -140,8 +140,8 @@ class RowPattern:
             strict = _PLAIN_NUMBER if self._cells.counts(stored.style) else _DAYS
         return strict if re.fullmatch(strict, value) else _ANYTHING
 
-    def _column(self, column: int) -> str:
-        """The expression for an optional cell; atomic, so that a row that does not match fails at once."""
+    def _column_expression(self, column: int) -> str:
+        """Return the expression for an optional cell; atomic, so that a row that does not match fails at once."""
         ways = sorted(self._ways[column], key=lambda way: way.value == _ANYTHING)  # strict forms first
         if not self._bare and len(ways) > MOST_WAYS:
             self._layout.append((column, None))
@@ -166,14 +166,14 @@ class RowPattern:
 
     def _listed(self, column: int, ways: list[Way]) -> str:
         """The expression for a cell in one of these forms."""
-        return f"<c(?:{'|'.join([self._way(column, way) for way in ways])})"
+        return f"<c(?:{'|'.join([self._form_expression(column, way) for way in ways])})"
 
     def _place(self, column: int, text: str) -> str:
         """A text as an expression, with the cell's reference in its place."""
         return re.escape(text).replace(re.escape(_HERE), self._letters.get(column, "") + self._digits)
 
-    def _way(self, column: int, way: Way) -> str:
-        """The expression for a cell in one form; its value is a group."""
+    def _form_expression(self, column: int, way: Way) -> str:
+        """Return the expression for a cell in one form; its value is a group."""
         lead = self._place(column, way.lead)
         if way.value or way.formula:
             self._layout.append((column, way))
@@ -182,7 +182,7 @@ class RowPattern:
         return f"{lead}>(<f/>){_NO_VALUE}" if way.formula else f"{lead}(?:/>|>{_NO_VALUE})"
 
     def find(self, chunk: str) -> MatchedRows | None:
-        """The rows of a chunk of plain text; None if the expression misses any."""
+        """Match the rows of a chunk of plain text; None if the expression misses any."""
         if self._pattern is None:
             return None
         matches = self._pattern.findall(chunk)
@@ -203,7 +203,7 @@ class RowPattern:
         return True
 
     def columns(self, groups: Sequence[tuple[str, ...]]) -> dict[int, list[Value]] | None:
-        """The values of every column that has any, by 0-based number; None if only the parser can read them."""
+        """Return the values of every column that has any, by 0-based number; None if only the parser can read them."""
         columns: dict[int, list[Value]] = {}
         pending = iter(groups)
         for number, way in self._layout:
@@ -212,7 +212,7 @@ class RowPattern:
                 next(pending)
                 continue
             if way is None:
-                values = self._led(list(map(add, next(pending), next(pending))), next(pending))
+                values = self._values_by_lead(list(map(add, next(pending), next(pending))), next(pending))
                 if values is None:
                     return None
             else:
@@ -226,14 +226,14 @@ class RowPattern:
         return columns
 
     def styled(self, groups: Sequence[tuple[str, ...]], styles: Container[int]) -> list[Styled] | None:
-        """The columns with numbers in any of these styles; None if a cell's tag must be decoded for that."""
+        """Return the columns with numbers in any of these styles; None if a cell's tag must be decoded for that."""
         styled_columns: list[Styled] = []
         pending = iter(groups)
         for number, way in self._layout:
             texts = next(pending)
             if way is None:
                 return None
-            stored = self._stored(way.lead) if way.value else None
+            stored = self._storage_of(way.lead) if way.value else None
             if stored is not None and stored.style in styles and stored.kind in ("", "n") and any(texts):
                 styled_columns.append((number, stored.style, texts))
         return styled_columns
@@ -242,22 +242,22 @@ class RowPattern:
         """The values of one form; None in rows of other forms."""
         if way.formula:
             return [NO_CACHED_VALUE if text else None for text in texts]
-        stored = self._stored(way.lead) or Stored()
+        stored = self._storage_of(way.lead) or Stored()
         plain = way.value != _ANYTHING
         if "" not in texts:
             return self._cells.column(stored, texts, plain=plain)
         following = iter(self._cells.column(stored, list(filter(None, texts)), plain=plain)).__next__
         return [following() if text else None for text in texts]
 
-    def _led(self, leads: Sequence[str], texts: Sequence[str]) -> list[Value] | None:
-        """The values of a column's cells by the tags before each; None if only the parser can read one of them."""
+    def _values_by_lead(self, leads: Sequence[str], texts: Sequence[str]) -> list[Value] | None:
+        """Convert a column's cells by the tags before each; None if only the parser can read one of them."""
         values: list[Value] = [None] * len(texts)
         places: dict[str, list[int]] = {}
         for row, (lead, text) in enumerate(zip(leads, texts, strict=True)):
             if text:
                 places.setdefault(lead, []).append(row)
         for lead, rows in places.items():
-            if self._stored(lead) is None:
+            if self._storage_of(lead) is None:
                 return None
             converted = self._values(Way(lead, _ANYTHING), [texts[row] for row in rows])
             for row, value in zip(rows, converted, strict=True):
@@ -301,7 +301,7 @@ _RARE: Final = 50  # with fewer than one in this many, unusual rows are not lear
 def quick_blocks(
     opened: Opened, cells: CellReader, limits: ReadLimits, surveyor: Surveyor | None = None
 ) -> Iterator[Block]:
-    """Rows in the order of the part, opened at its ``sheetData``.
+    """Yield blocks of rows in the order of the part, opened at its ``sheetData``.
 
     A surveyor, if given, sees the rows on the way; rows that do not ascend then raise ``OutOfOrder``.
     """
@@ -352,7 +352,7 @@ class _Rows:
         self._slots = 0
 
     def read(self, chunk: str) -> Block:
-        """The rows of a chunk as a block, by the expression as far as it matches and by the parser otherwise."""
+        """Read a chunk of rows as a block, by the expression as far as it matches and by the parser otherwise."""
         plain = self._plain(chunk)
         matched = self._pattern.find(plain)
         if (matched is None or any(matched.odd)) and not self._formulas and "<f" in chunk:
@@ -365,21 +365,21 @@ class _Rows:
         self.numbers = []
         self.are_units_known = False
         if matched is not None and not any(matched.odd) and self._pattern.counts_on(chunk, self.last):
-            columns = self._columns(matched.groups, len(matched.numbers))
+            columns = self._matched_columns(matched.groups, len(matched.numbers))
             if columns is not None:
-                self.numbers = self._numbers(matched.numbers)
+                self.numbers = self._row_numbers(matched.numbers)
                 if self._marker is not None:
-                    self._mark(self._marker, matched.groups)
+                    self._mark_units(self._marker, matched.groups)
                 return self._without_blank_rows(self.numbers, columns)
         if matched is None or not any(matched.odd) or not self._pattern.counts_on(chunk, self.last):
-            return _block(self._parsed(chunk))
+            return _block_of(self._parse_rows(chunk))
         unusual = [text for text in matched.odd if text]
         if self._lessons and len(unusual) * _RARE > len(matched.odd):
             self._learn("".join(unusual))
             matched = self._pattern.find(plain) or matched
-        return _block(self._mixed(chunk, matched))
+        return _block_of(self._read_mixed(chunk, matched))
 
-    def _mark(self, marker: Marker, groups: list[tuple[str, ...]]) -> None:
+    def _mark_units(self, marker: Marker, groups: list[tuple[str, ...]]) -> None:
         """Mark the units that the number formats of a chunk's cells show."""
         styled = self._pattern.styled(groups, marker.units)
         self.are_units_known = styled is not None
@@ -400,8 +400,8 @@ class _Rows:
         self._lessons -= 1
         self._pattern.learn(rows[: rows.find("</row>", _LEARN)])
 
-    def _numbers(self, digits: tuple[str, ...]) -> list[int]:
-        """The numbers of matched rows, stored or counted; raises if one is beyond the limits."""
+    def _row_numbers(self, digits: tuple[str, ...]) -> list[int]:
+        """Return the numbers of matched rows, stored or counted; raises if one is beyond the limits."""
         if self._pattern.numbered:
             numbers = list(map(int, digits))
         else:
@@ -412,8 +412,8 @@ class _Rows:
             self.last = numbers[-1]
         return numbers
 
-    def _columns(self, groups: list[tuple[str, ...]], height: int) -> list[list[Value]] | None:
-        """The columns from A to the last with a value; None if only the parser can read them."""
+    def _matched_columns(self, groups: list[tuple[str, ...]], height: int) -> list[list[Value]] | None:
+        """Return the columns from A to the last with a value; None if only the parser can read them."""
         filled = self._pattern.columns(groups)
         if filled is None:
             return None
@@ -424,7 +424,7 @@ class _Rows:
         return [filled.get(at) or [None] * height for at in range(width)]
 
     def _without_blank_rows(self, numbers: list[int], columns: list[list[Value]]) -> Block:
-        """The rows that have any value, as a block."""
+        """Make a block of the rows that have any value."""
         if all(None in column for column in columns):
             with_value = [index for index, row in enumerate(zip(*columns, strict=True)) if row.count(None) != len(row)]
             if len(with_value) != len(numbers):
@@ -434,13 +434,13 @@ class _Rows:
                 )
         return Block(numbers, columns)
 
-    def _mixed(self, chunk: str, matched: MatchedRows) -> list[Row]:
-        """Rows that matched and rows that only the parser can read, in order."""
+    def _read_mixed(self, chunk: str, matched: MatchedRows) -> list[Row]:
+        """Read rows that matched and rows that only the parser can read, in order."""
         matching = [next_row for next_row, text in enumerate(matched.odd) if not text]
         groups = [tuple([group[next_row] for next_row in matching]) for group in matched.groups]
-        columns = self._columns(groups, len(matching))
+        columns = self._matched_columns(groups, len(matching))
         if columns is None:
-            return self._parsed(chunk)
+            return self._parse_rows(chunk)
         values = zip(*columns, strict=True)
         rows: list[Row] = []
         originals = chunk.split("<row")
@@ -448,15 +448,15 @@ class _Rows:
         for digits, text in zip(matched.numbers, matched.odd, strict=True):
             count = text.count("<row") or 1
             if text:
-                rows += self._parsed("<row" + "<row".join(originals[next_row : next_row + count]))
+                rows += self._parse_rows("<row" + "<row".join(originals[next_row : next_row + count]))
             else:
-                self.numbers += self._numbers((digits,))
+                self.numbers += self._row_numbers((digits,))
                 rows.append((self.last, list(next(values, ()))))
             next_row += count
         return rows
 
-    def _parsed(self, rows: str) -> list[Row]:
-        """The rows of a text by the parser, for those that are written in an unusual way; notes their numbers."""
+    def _parse_rows(self, rows: str) -> list[Row]:
+        """Parse the rows of a text, which are written in an unusual way, and learn their numbers."""
         start = max(rows.find("<row"), 0)
         text = _WRAP + _END_DATA.sub("", rows[start:]) + _UNWRAP
         data = SheetData(self._cells, self._limits, after=self.last)
@@ -466,8 +466,8 @@ class _Rows:
         return data.done
 
 
-def _block(rows: list[Row]) -> Block:
-    """The rows that have any value, as one block."""
+def _block_of(rows: list[Row]) -> Block:
+    """Make a block of the rows that have any value."""
     for block in turned((row for row in rows if any(value is not None for value in row[1])), size=len(rows) or 1):
         return block
     return Block([], [])

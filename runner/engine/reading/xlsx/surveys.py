@@ -115,12 +115,12 @@ class Surveyor(_LayoutSurvey):
         if numbers is None:
             numbers = list(map(int, _ROW_NUMBER.findall(chunk)))
             if len(numbers) != chunk.count("<row"):
-                numbers = self._numbered(chunk) if numbers else self._counted(chunk)
+                numbers = self._stored_numbers(chunk) if numbers else self._number_consecutively(chunk)
         if numbers and (numbers[0] <= self._last or not all(map(lt, numbers, numbers[1:]))):
             self.survey.ordered = False
         first, self._last = self._last, numbers[-1] if numbers else self._last
         if "hidden" in chunk:
-            for row, tag in zip(numbers, _tags(chunk), strict=True):
+            for row, tag in zip(numbers, _attributes_of_rows(chunk), strict=True):
                 if tag.get("hidden") in _TRUE and row <= self.limits.max_rows:
                     self.layout.hidden_rows.add(row)
         styled = first < self.limits.layout_rows
@@ -128,27 +128,28 @@ class Surveyor(_LayoutSurvey):
             self.layout.styled_rows = min(self._last, self.limits.layout_rows)
         marker = self.marker
         if (styled and marker.marked_styles) or marker.is_any_struck or (marker.units and not are_units_known):
-            self._styles(chunk, are_units_known=are_units_known)
+            self._survey_styles(chunk, are_units_known=are_units_known)
 
-    def _numbered(self, chunk: str) -> list[int]:
-        """The numbers that all rows of a chunk have; raises NotPlain if one has none."""
-        numbers = [number(tag, "r") for tag in _tags(chunk)]
+    def _stored_numbers(self, chunk: str) -> list[int]:
+        """Return the numbers that all rows of a chunk have; raises NotPlain if one has none."""
+        numbers = [number(tag, "r") for tag in _attributes_of_rows(chunk)]
         if all(numbers):
             return numbers
         raise NotPlain  # a row's cells may have its number
 
-    def _counted(self, chunk: str) -> list[int]:
-        """The numbers of rows that have none, by counting; their cells must agree. Raises NotPlain otherwise."""
+    def _number_consecutively(self, chunk: str) -> list[int]:
+        """Number the rows of a chunk from the last one on. If the first reference in a row disagrees, return the stored
+        numbers, which raises NotPlain if they are not plain."""
         rows = chunk.split("<row")[1:]
         numbers = list(range(self._last + 1, self._last + 1 + len(rows)))
         for counted, row in zip(numbers, rows, strict=True):
             if reference := _REFERENCE.search(row):
                 address = _PLACED.match(row, reference.start())
                 if address is None or int(address[1]) != counted:
-                    return self._numbered(chunk)
+                    return self._stored_numbers(chunk)
         return numbers
 
-    def _styles(self, chunk: str, *, are_units_known: bool) -> None:
+    def _survey_styles(self, chunk: str, *, are_units_known: bool) -> None:
         """Add what the styles of a chunk's cells show to the layout; raises NotPlain for cells without an address."""
         marker = self.marker
         styles_to_mark = set(marker.marked_styles)
@@ -186,7 +187,7 @@ class _ParsedSurvey(_LayoutSurvey):
                 in_data = event[0] == "start"
             if isinstance(attributes, str):  # an end event
                 if name == "row" and in_data:
-                    self._row(row, hidden=hidden)
+                    self._survey_row(row, hidden=hidden)
             elif name == "row" and in_data:
                 row_number = number(attributes, "r")
                 lacks_number, hidden, row, column = (
@@ -205,15 +206,15 @@ class _ParsedSurvey(_LayoutSurvey):
                 self.furniture(name, attributes)
         return self.survey
 
-    def _row(self, row: int, *, hidden: bool) -> None:
+    def _survey_row(self, row: int, *, hidden: bool) -> None:
         """Add a row that is complete to the survey: whether it is in order, and whether it is hidden."""
         self.survey.ordered = self.survey.ordered and row > self._last
         self._last = row
         self.marker.row(row, hidden=hidden)
 
 
-def _tags(chunk: str) -> list[Attributes]:
-    """The attributes of every row. Raises NotPlain if a tag has an unusual form."""
+def _attributes_of_rows(chunk: str) -> list[Attributes]:
+    """Return the attributes of every row. Raises NotPlain if a tag has an unusual form."""
     tags = _ROW.findall(chunk)
     if len(tags) != chunk.count("<row"):
         raise NotPlain
@@ -230,7 +231,7 @@ def _split(attributes: Attributes, name: str) -> int:
 
 
 def _at_most(pieces: Iterator[bytes], bytes_left: int) -> Iterator[bytes]:
-    """The pieces, up to the one with which they would be more than so many bytes."""
+    """Yield the pieces, up to the one with which they would be more than so many bytes."""
     for piece in pieces:
         bytes_left -= len(piece)
         if bytes_left < 0:

@@ -57,7 +57,7 @@ _MARKED = _OPEN + _MARK
 
 
 def read_strings(pieces: Iterable[bytes], limits: ReadLimits) -> SharedStrings:
-    """All shared strings in order, without phonetic guides; runs of rich text are joined."""
+    """Read all shared strings in order, without phonetic guides; runs of rich text are joined."""
     strings = SharedStrings(limits)
     opened = Opened(pieces, b"si", closing=b"sst")
     batches = _split_strings(opened, limits) if opened.plain else _parsed_strings(opened.whole(), limits)
@@ -67,7 +67,8 @@ def read_strings(pieces: Iterable[bytes], limits: ReadLimits) -> SharedStrings:
 
 
 def _split_strings(opened: Opened, limits: ReadLimits) -> Iterator[list[str | None]]:
-    """The strings of the part in batches, None for empty ones: split as text, by the parser where that is not plain."""
+    """Yield the strings of the part in batches, None for empty ones: split as text, by the parser where that is not
+    plain."""
     source = Chunks(opened, ending=b"si", what=_WHAT, limits=limits)
     for chunk in source:
         if is_odd(chunk, ":si"):
@@ -85,7 +86,7 @@ def _split_strings(opened: Opened, limits: ReadLimits) -> Iterator[list[str | No
 
 
 def _plain_strings(chunk: str) -> list[str | None] | None:
-    """The strings of a chunk if each is one plain text; None if any is not."""
+    """Return the strings of a chunk if each is one plain text; None if any is not."""
     if not chunk:
         return []
     chunk = chunk.replace(_PRESERVED, _MARKED)
@@ -103,7 +104,7 @@ def _plain_strings(chunk: str) -> list[str | None] | None:
 
 
 def _parsed_strings(pieces: Iterable[bytes], limits: ReadLimits) -> Iterator[list[str | None]]:
-    """The strings of these pieces by the parser, in batches, None for empty ones."""
+    """Yield the strings of these pieces by the parser, in batches, None for empty ones."""
     runs: list[Run] = []
     batch: list[str | None] = []
     phonetic = keeps_blanks = False
@@ -151,7 +152,7 @@ class StylesReader:
         self.styles = Styles()
 
     def read(self, events: Iterable[Event], limits: ReadLimits) -> Styles:
-        """The styles of a part, from its events; raises InputUnreadable if there are too many."""
+        """Read the styles of a part, from its events; raises InputUnreadable if there are too many."""
         for event in events:
             if len(self.styles.kinds) > limits.max_styles:
                 raise errors.hostile(f"more than {limits.max_styles} cell styles")
@@ -172,20 +173,20 @@ class StylesReader:
         elif self._section == "numFmts" and name == "numFmt":
             self._formats[number(attributes, "numFmtId")] = format_of(attributes.get("formatCode", ""))
         elif self._section == "fonts":
-            self._font(name, attributes, depth)
+            self._add_font(name, attributes, depth)
         elif self._section == "fills":
-            self._fill(name, attributes, depth)
+            self._add_fill(name, attributes, depth)
         elif self._section == "cellXfs":
-            self._format(name, attributes)
+            self._add_cell_style(name, attributes)
 
-    def _font(self, name: str, attributes: Attributes, depth: int) -> None:
+    def _add_font(self, name: str, attributes: Attributes, depth: int) -> None:
         """Add a font, or set a property of the last one."""
         if depth == 3:
             self._fonts.append(CellStyle())
         elif name in _FONT_MARKS and self._fonts and attributes.get("val", "1") not in ("0", "false"):
             setattr(self._fonts[-1], _FONT_MARKS[name], True)
 
-    def _fill(self, name: str, attributes: Attributes, depth: int) -> None:
+    def _add_fill(self, name: str, attributes: Attributes, depth: int) -> None:
         """Add a fill, or set whether the last one shows."""
         if depth == 3:
             self._fills.append(False)
@@ -194,7 +195,7 @@ class StylesReader:
         elif name == "gradientFill" and self._fills:
             self._fills[-1] = True
 
-    def _format(self, name: str, attributes: Attributes) -> None:
+    def _add_cell_style(self, name: str, attributes: Attributes) -> None:
         """Add a cell style: its number format, font and fill."""
         if name == "xf":
             identity = number(attributes, "numFmtId")
@@ -214,7 +215,7 @@ NAMED_AREAS = (_PRINT_TITLES, _FILTER)
 
 
 def declared_tables(package: OoxmlPackage, sheet_part: str, identities: list[str]) -> list[DeclaredTable]:
-    """The ListObjects of a sheet, in its order; missing parts are skipped."""
+    """Return the ListObjects of a sheet, in its order; missing parts are skipped."""
     if not identities:
         return []
     relations = package.relations(sheet_part)
@@ -244,13 +245,13 @@ def name_areas(layout: Layout, names: list[tuple[str, int | None, str]], positio
         if sheet != position:
             continue
         if name == _PRINT_TITLES:
-            layout.print_title_rows = _rows(formula)
+            layout.print_title_rows = _parse_title_rows(formula)
         elif name == _FILTER and layout.autofilter is None:
             layout.autofilter = area(formula.rpartition("!")[2])
 
 
-def _rows(formula: str) -> tuple[int, int] | None:
-    """The first and last row that ``Sheet1!$A:$A,Sheet1!$3:$4`` names; None if it names only columns."""
+def _parse_title_rows(formula: str) -> tuple[int, int] | None:
+    """Return the first and last row that ``Sheet1!$A:$A,Sheet1!$3:$4`` names; None if it names only columns."""
     for reference in formula.split(","):
         first, _, last = reference.rpartition("!")[2].replace("$", "").partition(":")
         if _is_row(first) and _is_row(last):
@@ -276,9 +277,9 @@ class Workbook:
         self.epoch_1904 = False
         self.names: list[tuple[str, int | None, str]] = []  # defined names: name, sheet position, formula
         self.listed: list[ListedSheet] = []
-        self._read()
+        self._read_workbook_part()
 
-    def _read(self) -> None:
+    def _read_workbook_part(self) -> None:
         """Read the workbook part: the epoch, defined names and sheets."""
         entry = self.package.archive.find(self.part)
         if entry is None:
@@ -298,22 +299,22 @@ class Workbook:
                 sheet = number(attributes, "localSheetId") if "localSheetId" in attributes else None
             elif tag == "sheet":
                 position += 1
-                self._list(attribute(attributes, "name") or f"Sheet{position}", attributes, position)
+                self._list_sheet(attribute(attributes, "name") or f"Sheet{position}", attributes, position)
 
-    def _list(self, name: str, attributes: dict[str, str], position: int) -> None:
+    def _list_sheet(self, name: str, attributes: dict[str, str], position: int) -> None:
         """Add a sheet to `listed` if it holds cells; raises InputUnreadable if there are too many."""
         if position > self.package.limits.max_sheets:
             raise errors.too_large(f"it has more than {self.package.limits.max_sheets} sheets")
         relation = self.relations.get(attribute(attributes, "id") or "")
         if relation is None and not self.relations:
-            relation = self._guess(attributes.get("sheetId", ""), position)
+            relation = self._guess_part(attributes.get("sheetId", ""), position)
         if relation is None or relation.kind != "worksheet":
             return  # charts, dialogs, modules and macro sheets contain no data
         visibility = _VISIBILITY.get(attributes.get("state", ""), "visible")
         self.listed.append(ListedSheet(name=name, part=relation.part, position=position - 1, visibility=visibility))
 
-    def _guess(self, sheet_id: str, position: int) -> Relation | None:
-        """The part of a sheet of a workbook without relations, by its number; None if there is no such part."""
+    def _guess_part(self, sheet_id: str, position: int) -> Relation | None:
+        """Guess the part of a sheet, by its number, in a workbook without relations; None if there is no such part."""
         for digits in (sheet_id, str(position)):
             part = f"xl/worksheets/sheet{digits}.xml"
             if self.package.archive.find(part) is not None:
@@ -334,7 +335,7 @@ class Workbook:
 
     @cached_property
     def _strings(self) -> SharedStrings:
-        """The texts that cells share; raises InputUnreadable if their part is missing."""
+        """Return the texts that cells share; raises InputUnreadable if their part is missing."""
         entry = self.package.related(self.relations, "sharedStrings") or self.package.archive.find(
             "xl/sharedStrings.xml"
         )
@@ -368,30 +369,30 @@ class XlsxSheet:
         return rows_of(self.blocks())
 
     def blocks(self) -> Iterator[Block]:
-        """The rows in blocks of columns, without the marks of notes."""
+        """Yield the rows in blocks of columns, without the marks of notes."""
         book = self._workbook
         self._notes = CellNotes()
         cells = CellReader(book.strings, book.styles, epoch_1904=book.epoch_1904, notes=self._notes)
-        return self._notes.plain_blocks(self._read(cells), are_expected=cells.are_notes_expected)
+        return self._notes.plain_blocks(self._read_blocks(cells), are_expected=cells.are_notes_expected)
 
     def remarks(self) -> list[Remark]:
         """What the cells of the last reading show besides their values."""
         return self._notes.remarks()
 
-    def _read(self, cells: CellReader) -> Iterator[Block]:
-        """The rows by column, in order: quickly where the part is plain text, sorted where they do not ascend."""
+    def _read_blocks(self, cells: CellReader) -> Iterator[Block]:
+        """Read the rows by column, in order: quickly where the part is plain text, sorted where they do not ascend."""
         limits, notes = self._workbook.package.limits, self._notes
-        opened = self._opened()
+        opened = self._open_part()
         if not opened.plain:
             rows = careful_rows(opened.whole(), cells, limits)
             return turned(rows if self._survey.ordered else ascending(rows, limits, notes.add_twice))
         if "_survey" not in self.__dict__:
-            return gathered(self._surveyed(opened, cells))
+            return gathered(self._survey_while_reading(opened, cells))
         blocks = quick_blocks(opened, cells, limits)
         return gathered(blocks) if self._survey.ordered else turned(ascending(rows_of(blocks), limits, notes.add_twice))
 
-    def _surveyed(self, opened: Opened, cells: CellReader) -> Iterator[Block]:
-        """The blocks of a sheet that is surveyed while it is read; OutOfOrder if it has to be read once more."""
+    def _survey_while_reading(self, opened: Opened, cells: CellReader) -> Iterator[Block]:
+        """Yield the blocks of a sheet that is surveyed while it is read; OutOfOrder if it has to be read once more."""
         surveyor = Surveyor(opened.head, self._workbook.styles, self._workbook.package.limits)
         try:
             yield from quick_blocks(opened, cells, self._workbook.package.limits, surveyor)
@@ -403,8 +404,8 @@ class XlsxSheet:
     def layout(self) -> Layout:
         return self._layout
 
-    def _opened(self) -> Opened:
-        """The sheet's part, opened and read up to its cells."""
+    def _open_part(self) -> Opened:
+        """Open the sheet's part, and read it up to its cells."""
         archive = self._workbook.package.archive
         entry = archive.find(self._listed.part)
         if entry is None:
@@ -413,16 +414,16 @@ class XlsxSheet:
 
     @cached_property
     def _survey(self) -> Survey:
-        """What a first pass over the sheet shows; by a parser where its markup is not plain."""
+        """Survey the sheet in a first pass; by a parser where its markup is not plain."""
         styles, limits = self._workbook.styles, self._workbook.package.limits
         try:
-            return survey(self._opened(), styles, limits)
+            return survey(self._open_part(), styles, limits)
         except NotPlain:
-            return parsed_survey(self._opened(), styles, limits)
+            return parsed_survey(self._open_part(), styles, limits)
 
     @cached_property
     def _layout(self) -> Layout:
-        """What is known of the sheet besides its values, with its declared tables and names."""
+        """Return what is known of the sheet besides its values, with its declared tables and names."""
         layout = self._survey.layout
         layout.declared_tables = declared_tables(self._workbook.package, self._listed.part, self._survey.table_ids)
         name_areas(layout, self._workbook.names, self._listed.position)
@@ -430,7 +431,7 @@ class XlsxSheet:
 
 
 def open_xlsx(file: BinaryIO, package: OoxmlPackage, part: str) -> Book:
-    """A workbook whose worksheets are in their order; `part`: its workbook part."""
+    """Open a workbook whose worksheets are in their order; `part`: its workbook part."""
     workbook = Workbook(package, part)
     sheets: list[Sheet] = [XlsxSheet(workbook, listed, index) for index, listed in enumerate(workbook.listed)]
     kind: Format = "xlsm" if workbook.has_macros else "xlsx"

@@ -2,6 +2,7 @@
 
 import csv
 import datetime as dt
+import hashlib
 import json
 import random
 
@@ -19,7 +20,7 @@ RNG = random.Random(7)
 FIRST, LAST = ("Ann", "Peter", "Maria", "John"), ("Smith", "Garcia", "Brown", "Rossi")
 
 
-def drafted(folder, files, fields=(), **request):
+def drafted(folder, files, fields=(), hashed=False, **request):
     """The draft of files: rows of a CSV by name, or of sheets of a workbook."""
     for name, body in files.items():
         if isinstance(body, dict):
@@ -27,7 +28,8 @@ def drafted(folder, files, fields=(), **request):
             continue
         with (folder / name).open("w", newline="", encoding="utf-8") as out:
             csv.writer(out).writerows(body)
-    inputs = tuple(InputFile(role="primary", name=name, path=folder / name) for name in files)
+    digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() if hashed else "" for name in files}
+    inputs = tuple(InputFile(role="primary", name=n, path=folder / n, sha256=digests[n]) for n in files)
     asked = DraftRequest(**request)
     order = Order(
         manifest={"fields": list(fields)}, inputs=inputs, outputs={"draft.json": folder / "draft.json"}, draft=asked
@@ -204,6 +206,12 @@ def test_an_open_order_of_day_and_month_is_a_question(tmp_path):
     assert question["change"] == {"day_first": True, "formats": ["%d/%m/%Y"]}
 
 
+@pytest.mark.parametrize("value", ["Ann Lee {}", "Ann{}", "ann.lee{}"])
+def test_no_word_of_a_person_is_in_a_pattern(tmp_path, value):
+    field = one_field(tmp_path, "Employee", [value.format(n) for n in range(10, 90)], samples=2)
+    assert "nn" not in json.dumps(field), field
+
+
 def test_bounds_leave_room(tmp_path):
     spec = one_field(tmp_path, "Qty", [str(n + 1) for n in range(60)])
     assert (spec["min"], spec["max"]) == (0, 1000)
@@ -296,6 +304,7 @@ def test_samples_without_a_table_end_with_a_reason(tmp_path):
         ([f"{n}%" for n in range(20)] + ["empty"], None),
         ([str(n) for n in range(200)], None),
         ([f"word{'x' * n}" for n in range(20)], None),
+        ([f"Ann Lee {n}" for n in range(20)], None),
         (["A1", "B2"], None),
     ],
 )
@@ -369,4 +378,30 @@ def test_columns_beyond_the_most_fields_are_one_note(tmp_path):
     found = drafted(
         tmp_path, {"a.csv": [[f"c{n}" for n in range(510)], *([str(n) for n in range(510)] for _ in range(3))]}
     )
-    assert [note for note in found["notes"] if "beyond" in note] == ["columns SG to SP: beyond 500 fields, left out"]
+    beyond = [note for note in found["notes"] if "beyond" in note]
+    assert beyond == ["a.csv: columns SG to SP: beyond 500 fields, left out"]
+
+
+def test_a_copy_of_a_sample_proves_nothing_more(tmp_path):
+    rows = table(id=lambda n: f"A{n:03}", plan=lambda n: "abc"[few(n, 3)])
+    copied = drafted(tmp_path, {"a.csv": rows, "copy of a.csv": rows}, hashed=True)
+    assert copied["samples"] == 1
+    assert "copy of a.csv: has the same content as a.csv, so it counts once" in copied["notes"]
+    alone = drafted(tmp_path, {"a.csv": rows}, hashed=True)
+    assert copied["fields"] == alone["fields"]
+    assert "unique" not in specs(copied)["id"]
+
+
+def test_of_thousands_of_columns_the_first_are_used_and_the_rest_is_noted(tmp_path):
+    rows = [[f"c{n}" for n in range(1003)], *([""] * 1000 + ["1", "2", "3"] for _ in range(2)), ["1", *[""] * 1002]]
+    notes = drafted(tmp_path, {"a.csv": rows})["notes"]
+    assert any(note.endswith("of 1,003 columns only the first 1,000 were used") for note in notes), notes
+
+
+def test_notes_about_columns_name_the_sample(tmp_path):
+    twice = {name: [["A", "A", ""], *([n, n, n] for n in range(5))] for name in ("x.csv", "y.csv")}
+    assert drafted(tmp_path, twice)["notes"] == [
+        f"{name}: column {what}, so it was left out"
+        for name in twice
+        for what in ("B has the same header as column A", "C has no header")
+    ]

@@ -10,9 +10,9 @@ import pytest
 from core.errors import ManifestInvalid
 from core.expressions import MAX_CHARACTERS
 from core.manifests import parse_manifest
-from runner.engine.expressions.evaluation import IMPLEMENTED, Columns, computed
+from runner.engine.expressions.evaluation import IMPLEMENTED, Columns, evaluate_expression
 from runner.engine.expressions.grammar import MAX_DEPTH, MAX_LENGTH, MAX_NODES, ExpressionError, parse
-from runner.engine.expressions.signatures import FUNCTIONS, OPERATORS, CircularFields, compiled, in_order
+from runner.engine.expressions.signatures import FUNCTIONS, OPERATORS, CircularFields, compile_expression, sort_computed
 
 TYPES = {"n": "integer", "m": "money", "s": "text", "b": "boolean", "d": "date", "first name": "text"}
 COLUMNS = {
@@ -23,12 +23,12 @@ COLUMNS = {
 
 
 def evaluate(text):
-    return computed(compiled(text, TYPES), Columns(COLUMNS, {}, 4))
+    return evaluate_expression(compile_expression(text, TYPES), Columns(COLUMNS, {}, 4))
 
 
 def refusal(text):
     with pytest.raises(ExpressionError) as caught:
-        compiled(text, TYPES)
+        compile_expression(text, TYPES)
     return caught.value
 
 
@@ -153,12 +153,12 @@ def test_large_results_are_failures_and_cost_little(text):
 
 
 def test_computed_fields_are_ordered_by_what_they_use_and_circles_are_named():
-    assert in_order({"c": ["b", "x"], "a": ["x"], "b": ["a"]}) == ["a", "b", "c"]
+    assert sort_computed({"c": ["b", "x"], "a": ["x"], "b": ["a"]}) == ["a", "b", "c"]
     with pytest.raises(CircularFields) as caught:
-        in_order({"a": ["x", "b"], "b": ["c"], "c": ["a"]})
+        sort_computed({"a": ["x", "b"], "b": ["c"], "c": ["a"]})
     assert caught.value.path == ["a", "b", "c", "a"]
     long = {f"f{n}": [f"f{n + 1}"] for n in range(2000)}
-    assert in_order(long)[0] == "f1999"
+    assert sort_computed(long)[0] == "f1999"
 
 
 def manifest_of(expressions):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from runner.engine.expressions.evaluation import Columns, computed
-from runner.engine.expressions.signatures import FUNCTIONS, KIND_OF_TYPE, OPERATORS, compiled
+from runner.engine.expressions.evaluation import Columns, evaluate_expression
+from runner.engine.expressions.signatures import FUNCTIONS, KIND_OF_TYPE, OPERATORS, compile_expression
 
 PAGE = (Path(__file__).parents[4] / "docs/reference/expressions.md").read_text()
 EXAMPLES = re.findall(r"^\| `([^`]+)` \| ([^|`]*) \| ([^|`]+) \|$", PAGE, re.MULTILINE)
@@ -38,7 +38,7 @@ def fields_of(text, expression):
 @pytest.mark.parametrize(("text", "fields", "wanted"), EXAMPLES, ids=[f"{e[0]} with {e[1]}" for e in EXAMPLES])
 def test_an_example_gives_what_the_page_says(text, fields, wanted):
     types, columns = fields_of(fields, text)
-    done = computed(compiled(text, types), Columns(columns, {}, 1))
+    done = evaluate_expression(compile_expression(text, types), Columns(columns, {}, 1))
     if wanted.startswith("fails: "):
         assert [failure.why for failure in done.failed.values()] == [wanted.removeprefix("fails: ")]
         assert done.values == [None]

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from runner.engine.expressions.evaluation import Columns, computed
-from runner.engine.expressions.signatures import compiled
+from runner.engine.expressions.evaluation import Columns, evaluate_expression
+from runner.engine.expressions.signatures import compile_expression
 
 FAIL = object()
 TYPES = {"n": "integer", "m": "money", "s": "text", "t": "text", "b": "boolean", "d": "date", "e": "date"}
@@ -273,7 +273,7 @@ def test_random_expressions_give_what_the_oracle_says(kind):
         if len(text) > 1000 or re.search(r"== ''|'' ==", text):
             continue
         columns = {name: [row[name] for row in rows] for name in TYPES}
-        done = computed(compiled(text, TYPES), Columns(columns, {}, len(rows)))
+        done = evaluate_expression(compile_expression(text, TYPES), Columns(columns, {}, len(rows)))
         for n, row in enumerate(rows):
             want = made.means(row)
             got = FAIL if n in done.failed else done.values[n]
@@ -287,7 +287,9 @@ def test_a_quotient_is_the_nearest_float():
     rng = Random(7)
     pairs = [(rng.randrange(-(10**6), 10**6) / 100, rng.randrange(-1000, 1000) / 100) for _ in range(2000)]
     columns = {"m": [a for a, _ in pairs], "n": [b for _, b in pairs]}
-    done = computed(compiled("m / n", {"m": "money", "n": "decimal"}), Columns(columns, {}, len(pairs)))
+    done = evaluate_expression(
+        compile_expression("m / n", {"m": "money", "n": "decimal"}), Columns(columns, {}, len(pairs))
+    )
     for at, (a, b) in enumerate(pairs):
         if not b:
             assert at in done.failed

@@ -38,11 +38,11 @@ def test_an_index_answers_as_the_entries_do(seed):
     learnt = entries(rng, [0, 1, 20, 80, 200][seed])
     asked = [entry["header"] for entry in entries(rng, 30)] + ODD
     direct = Recall(learnt)
-    index = ConfirmedHeaders(learnt).indexed()
+    index = ConfirmedHeaders(learnt).to_index()
     assert index is not None
     boxed = Recall(IndexedHeaders(index))
     assert len(direct) == len(boxed)
-    assert direct.likely(asked) == boxed.likely(asked)
+    assert direct.find_likely(asked) == boxed.find_likely(asked)
     assert [direct.exact(header) for header in asked] == [boxed.exact(header) for header in asked]
 
 
@@ -50,14 +50,14 @@ def test_pieces_that_share_a_hash_are_told_apart(monkeypatch):
     monkeypatch.setattr(confirmed, "crc32", lambda piece: len(piece) % 3)
     learnt = entries(random.Random(9), 40)
     asked = [entry["header"] for entry in learnt]
-    assert Recall(IndexedHeaders(ConfirmedHeaders(learnt).indexed() or b"")).likely(asked) == Recall(learnt).likely(
-        asked
-    )
+    assert Recall(IndexedHeaders(ConfirmedHeaders(learnt).to_index() or b"")).find_likely(asked) == Recall(
+        learnt
+    ).find_likely(asked)
 
 
 def test_a_header_of_more_runs_than_a_byte_counts_finds_its_like():
     letters = "".join(chr(ord("a") + n // 26 % 26) + chr(ord("a") + n % 26) for n in range(400))
-    (found,) = Recall([{"header": letters + "x", "field": "note"}]).likely([letters])
+    (found,) = Recall([{"header": letters + "x", "field": "note"}]).find_likely([letters])
     assert found.nearest["note"][0] > 0.99
 
 

@@ -7,8 +7,8 @@ import pytest
 from runner.engine.common.fields import Field
 from runner.engine.common.findings import Findings
 from runner.engine.expressions.evaluation import Columns
-from runner.engine.expressions.evaluation import computed as evaluated
-from runner.engine.expressions.signatures import compiled
+from runner.engine.expressions.evaluation import evaluate_expression as evaluated
+from runner.engine.expressions.signatures import compile_expression
 from runner.engine.tables.lookups import Lookups
 from runner.engine.transforming.computing import LookupJoin, Made
 from tests.support.engine_jobs import run_job
@@ -132,6 +132,24 @@ def test_a_cell_of_a_second_column_is_read_by_its_own_convention_and_reported_th
     done = run_job(tmp_path, rows, fields=[{"name": "n"}, columns("day", "a", "b", type="date")])
     wanted = [dt.datetime(2025, n, 13) for n in range(1, 9)]
     assert done.column("day") == wanted * 2
+
+
+DATED = [["id", "Day 1", "Day 2"], [1, None, "soon"], [2, "later", "1.2.2025"], [3, "3.2.2025", "never"], [4, None, None]]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [{}, {"dedupe": {"key": ["id"]}}, {"filter": "id > 0"}])
+def test_what_is_wrong_with_a_value_names_the_column_that_it_was_taken_from(tmp_path, shape):
+    fields = [{"name": "id", "type": "integer"}, columns("day", "Day 1", "Day 2", type="date", required=True)]
+    done = run_job(tmp_path, DATED, fields=fields, row_shape=shape)
+    wrong = {(f["code"], f["cell"]) for f in done.findings if f["field"] == "day"}
+    assert wrong == {("type_error", "C2"), ("type_error", "B3"), ("required", "B5")}
+
+
+def test_a_map_is_asked_about_the_values_that_are_taken(tmp_path):
+    rows = [["id", "Old", "New"], [1, "a", "zzz"], [2, None, "yyy"], [3, "xxx", None]]
+    fields = [{"name": "id"}, columns("kind", "Old", "New", map={"a": "A"})]
+    done = run_job(tmp_path, rows, fields=fields)
+    assert done.cells("not_mapped") == ["B4", "C3"]
 
 
 def test_columns_that_a_file_lacks_are_reported_where_they_are_joined(tmp_path):
@@ -272,7 +290,7 @@ def test_a_long_chain_of_computed_fields_costs_what_it_is_long(tmp_path):
 @pytest.mark.parametrize("wrong", [dt.timedelta(1), object(), b"x", [1]])
 def test_values_that_no_field_should_have_make_an_expression_fail_in_their_row(wrong):
     done = evaluated(
-        compiled("upper(s) & round(n / 2, 1)", {"s": "text", "n": "decimal"}),
+        compile_expression("upper(s) & round(n / 2, 1)", {"s": "text", "n": "decimal"}),
         Columns({"s": ["a", wrong, "b"], "n": [1, 2, wrong]}, {}, 3),
     )
     assert done.values == ["A0.5", None, None]
@@ -283,5 +301,5 @@ def test_an_optional_lookup_table_that_is_not_there_leaves_its_field_blank_with_
     findings = Findings()
     field = Field(lookup("price", "price", "money"))
     join = LookupJoin(field, field.source, Lookups([]), findings)
-    assert join.made(["a", None]) == Made([None, None], [], [])
+    assert join.values_of_keys(["a", None]) == Made([None, None], [], [])
     assert [(f.code, f.severity, f.field) for f in findings.listed] == [("lookup_absent", "warning", "price")]

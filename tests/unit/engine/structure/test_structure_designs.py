@@ -1,6 +1,7 @@
 """What lines, fills, styles and sums say about tables, and how many regions a sheet is divided into."""
 
 import struct
+from datetime import date
 
 import pytest
 
@@ -14,6 +15,7 @@ from runner.engine.structure.forest import Forest
 from runner.engine.structure.grid import Grid, Rect
 from runner.engine.structure.rectangles import DESIGN, RECTANGLE, UNREAD, Cuts, Describer
 from runner.engine.structure.regions import Regions
+from runner.engine.structure.repeats import Repeats
 
 DATA = [0.02, 0.9, 0.02, 0.02, 0.02, 0.02]
 FORMULA = bytes(20)
@@ -106,6 +108,40 @@ def test_a_rectangle_is_described_in_the_order_of_its_names():
     assert {dict(zip(RECTANGLE, described, strict=True))[name] for name in DESIGN} == {UNKNOWN}
 
 
+DATES = [None, date(2024, 1, 1), date(2024, 2, 1), date(2024, 3, 1)]
+
+
+def test_a_block_under_the_same_dates_as_one_above_repeats_it():
+    block = [DATES, ["High", 1, 2, 3], ["Low", 4, 5, 6]]
+    lines = [(row + at, values) for row in (1, 6) for at, values in enumerate(block)]
+    repeats = Repeats(Grid(rows_of(lines), [DATA] * 6, Layout()))
+    values, kinds, _, run, names = repeats.above(3, 0, 3)
+    assert (values, kinds, run, names) == (1, 1, 3, 2 / 3)  # the line of dates has no first cell
+    assert repeats.above(0, 0, 3) == (0, 0, 0, 0, 0)  # nothing is above
+    assert repeats.within(Rect(0, 5, 0, 3), range(6))[0] == 1
+    assert repeats.within(Rect(0, 2, 0, 3), range(3))[:2] == [-1, -1]  # a single block
+    assert repeats.within(Rect(0, 2, 0, 3), range(3))[3] == 1  # and its repetition outside
+
+
+def test_blocks_with_other_values_repeat_only_kinds():
+    lines = [(1, ["a", 1]), (2, ["b", 2]), (4, ["c", 3]), (5, ["d", 4])]
+    repeats = Repeats(Grid(rows_of(lines), [DATA] * 4, Layout()))
+    assert repeats.above(2, 0, 1)[:2] == (0, 1)
+
+
+def test_many_vectors_get_the_probabilities_of_each():
+    forest = Forest([[0, 1.0, -2.0, 2.0], [1, 0.5, 0.0, 1.0]])
+    vectors = [[0.0, 0.0], [2.0, 1.0], [1.0, 3.0]]
+    assert forest.probabilities(vectors) == [forest.probability(one) for one in vectors]
+    assert forest.probabilities([]) == []
+
+
+def test_a_rectangle_may_start_at_a_line_that_is_blank_in_its_columns():
+    grid = Grid(rows_of([(1, ["Title"]), (2, [None, "a", 1]), (3, [None, "b", 2])]), [DATA] * 3, Layout())
+    described = Describer(grid, Cuts(grid, Forest(()), Forest(())), ()).describe(Rect(0, 2, 1, 2))
+    assert dict(zip(RECTANGLE, described, strict=True))["top_indent"] == UNKNOWN
+
+
 @pytest.mark.parametrize("most", [1, 7, 160])
 def test_a_sheet_of_many_blocks_has_no_more_regions_than_allowed(most):
     lines = [(1 + 4 * block + line, ["x", 1, None, "y", 2]) for block in range(60) for line in range(3)]
@@ -122,7 +158,8 @@ def test_the_best_partition_takes_the_likely_tables_of_a_division():
     left, right, whole = Rect(0, 3, 0, 1), Rect(0, 3, 3, 4), Rect(0, 3, 0, 4)
 
     def best(chances):
-        solver = search.Solver(regions.whole, regions.divisions, lambda rect: chances.get(rect, 0.0), grid.cells)
+        every = dict.fromkeys(regions.divisions, 0.0) | chances
+        solver = search.Solver(regions.whole, regions.divisions, every, grid.cells)
         return solver.best().tables
 
     assert best({left: 0.8, right: 0.7, whole: 0.9}) == (left, right)

@@ -6,7 +6,7 @@ from runner.engine.common.fields import Field
 from runner.engine.options import AS_FOUND, ReadingOptions
 from runner.engine.reading import Layout, open_book
 from runner.engine.structure import find_tables
-from runner.engine.surveying.survey import DeclaredNames, HeadingSpellings
+from runner.engine.surveying.declared_names import DeclaredNames, HeadingSpellings
 from tests.support.effort import examples
 from tests.support.engine_jobs import run_job
 from tests.support.table_makers import COLUMNS, FIRST, NUMBERS, TEXTS, dice_of, rows_of, written

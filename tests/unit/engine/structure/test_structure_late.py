@@ -8,7 +8,7 @@ from runner.engine.common.fields import Field
 from runner.engine.reading import Layout
 from runner.engine.reading.books import turned
 from runner.engine.structure import TableDetector, find_tables
-from runner.engine.surveying.survey import DeclaredNames, HeadingSpellings
+from runner.engine.surveying.declared_names import DeclaredNames, HeadingSpellings
 
 pytestmark = pytest.mark.slow
 HEADER = ["Id", "Name", "Start", "Pay"]

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from core.manifests import parse_manifest
 from runner.engine.common.fields import Field
 from runner.engine.reading.spool import Room
+from runner.engine.values.convention_choices import ColumnSurroundings
 from runner.engine.values.convert import Converter
-from runner.engine.values.decisions import ColumnSurroundings, decide_convention, tally_of
+from runner.engine.values.decisions import decide_convention, tally_of
 from tests.support.effort import examples
 from tests.support.engine_jobs import Outcome, run_job, run_order, workbook
 

@@ -13,8 +13,8 @@ import pytest
 from core.manifests import parse_manifest
 from runner.engine.common.fields import Field
 from runner.engine.job import run as run_engine
-from runner.engine.reading.dialects import _quotes
-from runner.engine.reading.encodings import _scan
+from runner.engine.reading.dialects import _possible_quotes
+from runner.engine.reading.encodings import _scan_as_utf8
 from runner.engine.values.decisions import tally_of
 from runner.engine.values.tallies import NumberTally
 from tests.fuzz.values import SEEDS, Column, differences, fuzz
@@ -132,9 +132,9 @@ def growth(run, small, large) -> float:
 @pytest.mark.parametrize("delimiter", [";", "\t", " "])
 def test_a_long_run_of_blanks_or_quotes_is_searched_once(unit, delimiter):
     small, large = ([f"'{unit * (size // len(unit))}\n"] for size in (4_000, 32_000))
-    assert growth(lambda lines: _quotes(lines, delimiter), small, large) < 30
+    assert growth(lambda lines: _possible_quotes(lines, delimiter), small, large) < 30
 
 
 def test_a_long_line_without_accents_is_searched_once():
     small, large = (b"a;b\n\xe9\n" + b"x" * size for size in (4_000, 32_000))
-    assert growth(lambda body: _scan(io.BytesIO(body)), small, large) < 30
+    assert growth(lambda body: _scan_as_utf8(io.BytesIO(body)), small, large) < 30

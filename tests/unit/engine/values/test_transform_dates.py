@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.engine.common.fields import Field
-from runner.engine.values.dates import DateReader, from_number
-from runner.engine.values.decisions import decide_convention, decide_order, tally_of
+from runner.engine.values.date_orders import decide_order
+from runner.engine.values.dates import DateReader, NumericDate, from_number
+from runner.engine.values.decisions import decide_convention, tally_of
 from runner.engine.values.tallies import DateTally
 from runner.engine.values.words import BAD
 
@@ -27,6 +28,19 @@ EU = DateReader((), day_first=True)
 )  # fmt: skip
 def test_a_written_date_is_read(text):
     assert US.day(text) == date(2026, 1, 31)
+
+
+def test_digits_that_lack_the_first_zero_of_the_day_are_a_date_and_a_year_lacks_none():
+    assert DateReader(("%d%m%y",), day_first=False).day("10226") == date(2026, 2, 1)
+    assert DateReader(("%Y%m%d",), day_first=False).day("2021231") is BAD
+
+
+@pytest.mark.parametrize(
+    ("numbers", "first"),
+    [((13, 5), "day"), ((5, 13), "month"), ((13, 0), "neither"), ((32, 5), "neither"), ((13, 14), "neither")],
+)
+def test_the_order_of_a_date_is_told_by_numbers_that_can_be_one(numbers, first):
+    assert NumericDate(*numbers, "/", "2026", None).comes_first == first
 
 
 def test_the_column_decides_what_comes_first():
@@ -53,6 +67,8 @@ def test_what_is_no_date_is_refused(text):
         ("2026-01-31T10:20:30Z", datetime(2026, 1, 31, 10, 20, 30)),
         ("2026-01-31T10:20:30+02:00", datetime(2026, 1, 31, 8, 20, 30)),
         ("2026-01-31 10:20:30.5", datetime(2026, 1, 31, 10, 20, 30, 500000)),
+        ("2026-01-31T10:20:30.123456", datetime(2026, 1, 31, 10, 20, 30, 123456)),
+        ("2026-01-31T10:20:30.1234Z", datetime(2026, 1, 31, 10, 20, 30, 123400)),
         ("1/31/2026 3:05 PM", datetime(2026, 1, 31, 15, 5)),
         ("31.01.2026 23:59", datetime(2026, 1, 31, 23, 59)),
     ],

@@ -10,7 +10,7 @@ from runner.engine.reading.books import turned
 from runner.engine.reading.spool import Room, SpooledSheet
 from runner.engine.structure import CellRange, Column, Table
 from runner.engine.structure.tables import LeftRow, Proof, RowKind
-from runner.engine.tables.sources import SourceTable, chunks, strands
+from runner.engine.tables.sources import SourceTable, chunks, group_by_reading
 
 
 class Rows:
@@ -113,7 +113,7 @@ def test_tables_below_each_other_take_one_reading_and_keep_apart(room):
 def test_tables_beside_each_other_are_separate_strands():
     sheet = Rows([])
     left, right, below = table(sheet, 2, 9, 1, 2), table(sheet, 2, 5, 4, 5), table(sheet, 7, 9, 4, 5)
-    assert strands([below, right, left]) == [[left], [right, below]]
+    assert group_by_reading([below, right, left]) == [[left], [right, below]]
 
 
 def test_rows_blank_in_a_tables_columns_are_no_rows_of_it():

@@ -154,18 +154,20 @@ def test_the_digits_of_a_decimal_are_its_value(number, scale):
     assert Decimal(decimal_text(number, scale)) == Decimal(number).scaleb(-scale)
 
 
-@pytest.mark.parametrize("text", ["=1", "+a1", "-2+cmd", "@sum", "\t=1", "'=1", "''@x", "-e5"])
+@pytest.mark.parametrize(
+    "text", ["=1", "+a1", "-2+cmd", "@sum", "\t=1", "'=1", "''@x", "-e5", "\uff1d1", "'\uff20a", "\uff0bx"]
+)
 def test_a_text_that_a_spreadsheet_would_run_gets_an_apostrophe(text):
     assert is_formula(text)
     assert guarded(text) == f"'{text}"
 
 
-@pytest.mark.parametrize("text", ["+49 (30) 12-34", "-12.5", "a=1", "'quoted'", "", "--"])
+@pytest.mark.parametrize("text", ["+49 (30) 12-34", "-12.5", "a=1", "'quoted'", "", "--", "\uff0b81 3"])
 def test_numbers_phones_and_other_texts_stay_as_they_are(text):
     assert guarded(text) == text
 
 
-@given(st.text("'=@+-\t\r\n 1a.", max_size=6))
+@given(st.text("'=@+-\uff1d\uff20\uff0b\uff0d\t\r\n 1a.", max_size=6))
 def test_loads_remove_just_the_apostrophe_that_the_writer_added(text):
     written = guarded(text)
     assert (written[1:] if re.match(GUARDED_TEXT, written) else written) == text
@@ -266,6 +268,8 @@ def test_only_a_success_publishes_data():
         ({"formats": []}, "formats"),
         ({"rescued": True}, "only xlsx"),
         ({"csv": {"decimal": ","}}, "delimiter"),
+        ({"formats": ["csv"], "load": {"table": "ade_loads"}}, "loads use themselves"),
+        ({"formats": ["csv"], "load": {"table": "members_ade_job"}}, "loads use themselves"),
     ],
 )
 def test_wrong_options_are_named(output, said):

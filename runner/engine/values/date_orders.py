@@ -1,0 +1,239 @@
+"""Decides the order of day, month and year in a column of dates, and the century of two-digit years."""
+
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from runner.engine.common.fields import Field
+from runner.engine.values.convention_choices import (
+    NOTHING_AROUND,
+    PROOF,
+    ColumnSurroundings,
+    ConventionChoice,
+    are_slips,
+    count_noun,
+    outnumbers,
+)
+from runner.engine.values.dates import BIRTH_YEARS, PIVOT, SHORT_YEARS
+from runner.engine.values.tallies import DateTally, OrderCount
+
+_SHORT_FORMATS: Final = {"year": "%y/%m/%d", "day": "%d/%m/%y"}
+
+
+def proves_day_first(tally: DateTally) -> bool | None:
+    """Whether the column's own values prove the day first; None if they prove no order, or too many contradict it."""
+    day, month = tally.slashed.day + tally.dotted.day, tally.slashed.month + tally.dotted.month
+    return day > month if outnumbers(day, month) else None
+
+
+class OrderDecision(NamedTuple):
+    """Whether dates of a column have the day first."""
+
+    day_first: bool | None  # None: no value needs it
+    choice: ConventionChoice | None  # to record; None: there was none
+
+
+def decide_order(
+    count: OrderCount, name: str, around: ColumnSurroundings = NOTHING_AROUND, *, dotted: bool = False
+) -> OrderDecision:
+    """Decide whether the day comes first, by the column's own values if they prove it, else by hints.
+
+    `count`: of the dates with points, if `dotted`, or of all others.
+    """
+    day, month, unclear = count.day, count.month, count.open
+    if not (day or month or unclear):
+        return OrderDecision(None, None)
+    for_day, for_month = _weigh_order_hints(around, dotted=dotted)
+    if day or month:
+        chosen = (day, for_day) > (month, for_month)
+        most, least = max(day, month), min(day, month)
+        sure = not unclear or are_slips(least, most)
+        if not unclear and not least:
+            return OrderDecision(chosen, None)
+    else:
+        chosen = for_day + _slightly_for_day(count, around) > for_month
+        sure = max(for_day, for_month) >= PROOF and not min(for_day, for_month)
+    evidence = {"day first": day, "month first": month, "either": unclear}
+    if around.day or around.month:
+        evidence |= {"other columns: day first": around.day, "other columns: month first": around.month}
+    if around.comma and not around.point:
+        evidence |= {"other columns: decimal comma": around.comma}
+    word = "day" if chosen else "month"
+    return OrderDecision(
+        chosen,
+        ConventionChoice(
+            kind="date_order",
+            chosen=f"{word} first",
+            evidence=evidence,
+            sure=sure,
+            message=f"{count_noun(unclear, 'date')} could be day first or month first; read {word} first",
+            settle=f'"day_first": {"true" if chosen else "false"} (or {"false" if chosen else "true"}) on field {name}',
+            values=max(1, unclear),
+        ),
+    )
+
+
+class _OrderWeights(NamedTuple):
+    """How much speaks for each order of day and month."""
+
+    day_first: int
+    month_first: int
+
+
+def _weigh_order_hints(around: ColumnSurroundings, *, dotted: bool) -> _OrderWeights:
+    """Weigh the evidence for the day first and for the month first, apart from the column's own proofs."""
+    day, month = min(around.day, 2) * 2, min(around.month, 2) * 2
+    if around.comma and not around.point:  # a decimal comma rules out the month first
+        day += 3
+    day += 4 if dotted else 0  # the month first is very rare with points
+    return _OrderWeights(day, month)
+
+
+def _slightly_for_day(count: OrderCount, around: ColumnSurroundings) -> int:
+    """Weigh the weak signs for the day first, which break a tie; below 0 if they are for the month first."""
+    signs = (count.dashed == count.open) + (around.delimiter == ";")
+    # Days vary more than months; dates that are all the first of a month are the exception.
+    first_numbers, second_numbers = len(count.first), len(count.second)
+    if first_numbers == 1 and second_numbers > 2 and 1 in count.first:
+        return signs + 1
+    if second_numbers == 1 and first_numbers > 2 and 1 in count.second:
+        return signs - 1
+    return signs + (first_numbers > second_numbers) - (second_numbers > first_numbers)
+
+
+def swapped_choice(tally: DateTally) -> ConventionChoice | None:
+    """Report dates that a program may have stored with day and month swapped; None if none is in doubt."""
+    if not tally.seems_swapped():
+        return None
+    return ConventionChoice(
+        kind="date_order",
+        chosen="as stored",
+        evidence={"stored as dates, none after the twelfth": tally.stored},
+        sure=False,
+        message=f"{count_noun(tally.stored, 'date')} of the file, none after the twelfth of a month, beside texts "
+        "that all are: the program that saved the file may have swapped days and months; read as they are stored",
+        settle="send the file as it was before that program opened it",
+        values=tally.stored,
+    )
+
+
+def year_day_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
+    """Report dates such as 2026-02-01 beside 2026-31-01, which has the day before the month; None without such
+    dates."""
+    if not (tally.year_day and tally.year_open) or field.formats:
+        return None
+    return ConventionChoice(
+        kind="date_order",
+        chosen="year, month, day",
+        evidence={"year, day, month": tally.year_day, "either": tally.year_open},
+        sure=False,
+        message=f"{count_noun(tally.year_open, 'date')} could have the day before the month, as others of the column "
+        "do; read year, month, day",
+        settle=f'"formats": ["%Y-%d-%m"] on field {field.name}',
+        values=tally.year_open,
+    )
+
+
+def digits_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
+    """Report numbers that are read as Unix times, or as day numbers where digits of dates are as likely (10203 for
+    2001-02-03); None if the column has neither.
+    """
+    if tally.numbers() == "seconds":
+        return ConventionChoice(
+            "date_form", "Unix times, in UTC", {"seconds or milliseconds since 1970": tally.unix}, sure=True
+        )
+    if field.formats or not (form := tally.run_on_form()):
+        return None
+    return ConventionChoice(
+        kind="date_form",
+        chosen="day numbers",
+        evidence={"day numbers": tally.serials, "digits of dates": tally.serials},
+        sure=False,
+        message=f"{count_noun(tally.serials, 'number')} could be day numbers or the digits of dates without "
+        "separators; read as day numbers",
+        settle=f'"formats": ["{form}"] on field {field.name}',
+        values=tally.serials,
+    )
+
+
+def zones_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
+    """Report times with a zone beside times without, which cannot be compared; None if all are alike."""
+    is_mixed = tally.zoned > 0 and tally.unzoned > 0
+    if field.type != "datetime" or not is_mixed:
+        return None
+    return ConventionChoice(
+        kind="zone",
+        chosen="UTC where a zone is written",
+        evidence={"with a zone": tally.zoned, "without": tally.unzoned},
+        sure=False,
+        code="zone_mixed",
+        message=f"{count_noun(tally.unzoned, 'time')} without a zone beside {tally.zoned:,} with one; those with a "
+        "zone are written in UTC, the others as they are",
+        settle="write all times with a zone, or none",
+        values=min(tally.zoned, tally.unzoned),
+    )
+
+
+class ShortYears(NamedTuple):
+    """How the two-digit years of a column are read."""
+
+    year_first: bool
+    pivot: int  # the first one of the last century
+    choices: list[ConventionChoice]  # to record
+
+
+def _decide_year_place(tally: DateTally, name: str) -> ShortYears:
+    """Decide whether the year is first in dates of three short numbers (25/12/31), any of which may be it; never a sure
+    choice.
+    """
+    first_numbers, last_numbers = len(tally.short_first), len(tally.short_years)
+    # Years vary less than days: if the last numbers vary more, they are the days.
+    year_first = first_numbers * 2 <= last_numbers > 3
+    word, other = ("year", "day") if year_first else ("day", "year")
+    total = sum(tally.short_years.values())
+    choice = ConventionChoice(
+        kind="date_order",
+        chosen=f"{word} first",
+        evidence={"different first numbers": first_numbers, "different last numbers": last_numbers},
+        sure=False,
+        message=f"{count_noun(total, 'date')} of short numbers could be {word} first or {other} first; "
+        f"read {word} first",
+        settle=f'"formats": ["{_SHORT_FORMATS[word]}"] (or ["{_SHORT_FORMATS[other]}"]) on field {name}',
+        values=total,
+    )
+    return ShortYears(year_first, PIVOT, [choice])
+
+
+def decide_years(tally: DateTally, name: str, *, births: bool = False) -> ShortYears:
+    """Decide whether two-digit years come first and to which century they belong; `births`: the dates are of births."""
+    years, either = tally.short_years, BIRTH_YEARS if births else SHORT_YEARS
+    latest = SHORT_YEARS[0] if births else PIVOT  # births are not decades ahead
+    if not years:
+        return ShortYears(year_first=False, pivot=latest, choices=[])
+    leading = tally.short_first
+    if tally.year_first and any(first > 12 for first in leading) and len(leading) <= len(years):
+        return _decide_year_place(tally, name)
+    pivot = min(_find_pivot(set(years), either), latest)
+    unclear = sum(count for year, count in years.items() if year in either)
+    if not unclear:
+        return ShortYears(year_first=False, pivot=pivot, choices=[])
+    choice = ConventionChoice(
+        kind="century",
+        chosen=f"from 19{pivot:02} on" if pivot < 100 else "from 2000 on",
+        evidence={"19xx": sum(count for year, count in years.items() if year >= pivot), "either": unclear},
+        sure=False,
+        message=f"{count_noun(unclear, 'date')} with a two-digit year could belong to either century",
+        settle=f"write years with four digits in field {name}",
+        values=unclear,
+    )
+    return ShortYears(year_first=False, pivot=pivot, choices=[choice])
+
+
+def _find_pivot(years: set[int], either: range) -> int:
+    """Return the first two-digit year of the last century: years stay together, so the cut is at their widest gap."""
+    unclear = sorted(year for year in years if year in either)
+    later = [year for year in years if year >= PIVOT]
+    if not unclear or not later:
+        return 50 if unclear and unclear[0] >= 50 else PIVOT
+    ring = [max(later) - 100, *sorted(year for year in years if year < PIVOT), min(later)]
+    gaps = [(year - before, year) for before, year in pairwise(ring) if year >= either[0]]
+    return max(gaps)[1]
