@@ -25,7 +25,7 @@ from starlette.responses import (
 
 from console.api.problems import ProblemError
 from core.errors import ObjectMissing
-from core.jobs import Job
+from core.jobs import Job, State
 from core.keys import PACKED, content_type, job_folder
 from core.ports import ObjectInfo, ObjectStore
 
@@ -113,6 +113,7 @@ class Downloads:
 
     def one(self, job: Job, name: str, *, inline: bool = False) -> Response:
         """One published file of a job."""
+        _check_published(job)
         key = f"{job_folder(job)}{name}"
         info = self._store.head(key) if "/" not in name else None
         if info is None:
@@ -135,6 +136,7 @@ class Downloads:
 
     def zipped(self, job: Job) -> Response:
         """Everything that a job has published, as one zip that can be resumed."""
+        _check_published(job)
         objects = list(self._store.objects(job_folder(job)))
         if not objects:
             raise ObjectMissing(f"job {job.job_id} is {job.state} and has published nothing (yet)")
@@ -155,6 +157,12 @@ class Downloads:
                 with fetched.open("rb") as source, archive.open(entry, "w") as target:
                     shutil.copyfileobj(source, target, _BLOCK)
                 fetched.unlink()
+
+
+def _check_published(job: Job) -> None:
+    """An end is in the table a moment before its files are in the bucket: until then, those are of an earlier run."""
+    if job.ended and job.unpublished and job.state not in (State.SUCCEEDED, State.EXPIRED):
+        raise ObjectMissing(f"job {job.job_id} is {job.state} and its result is being published; ask again in a moment")
 
 
 class RangedFile(FileResponse):

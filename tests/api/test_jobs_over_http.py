@@ -257,6 +257,16 @@ class TestFetching:
         assert answer.status_code == 404
         assert "QUEUED" in answer.json()["detail"]
 
+    @pytest.mark.parametrize("state", [State.FAILED, State.TIMED_OUT, State.CANCELLED])
+    @pytest.mark.parametrize("what", ["output?name=result.json", "result.zip", "artifact"])
+    def test_files_of_an_earlier_run_are_not_given_for_an_end_that_is_being_published(
+        self, rig: ApiRig, state: State, what: str
+    ):
+        earlier = {"result.json": b'{"state": "SUCCEEDED"}', "artifact.json": b"{}"}
+        at = f"/jobs/{rig.job('a', files=earlier, state=state, ended_at=NOW, unpublished=True).job_id}"
+        answer = rig.client.get(f"{at}/{what}")
+        assert (answer.status_code, "being published" in answer.json()["detail"]) == (404, True)
+
 
 class TestFollowing:
     def events(self, rig: ApiRig, job_id: str, **headers: str) -> list[tuple[str, str, dict]]:
