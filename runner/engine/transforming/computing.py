@@ -49,6 +49,7 @@ class Made(NamedTuple):
     values: list[Any]
     wrong: list[int]
     failed: list[Failed]
+    is_typed: bool = False  # those of the field's type are converted
 
 
 def compile_declared(text: str, types: Mapping[str, str], place: str) -> Expression:
@@ -206,7 +207,7 @@ class LookupJoin:
             Failed(missing, "lookup_missing", is_missing, rule),
             Failed(unclear, "lookup_ambiguous", is_unclear, rule),
         ]
-        return Made(values, wrong, failed)
+        return Made(values, wrong, failed, is_typed=True)
 
 
 class MappedValues:

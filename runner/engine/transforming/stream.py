@@ -531,11 +531,11 @@ class TableStream:
                     self._remarks.append(
                         RowRemark(n, failed_rows.indexes, failed_rows.code, failed_rows.what, failed_rows.rule, at)
                     )
-            values, wrong = self._map_and_convert(n, made.values, converter, reporter)
+            values, wrong = self._map_and_convert(n, made.values, converter, reporter, is_typed=made.is_typed)
             rule = self._pipeline.package.transforms.get(name)
             if rule is not None:
                 values = self._calls_of_rules(n, reporter, values_by_field).transform(rule, values)
-                values, wrong = self._convert_values(n, values, converter, reporter)
+                values, wrong = self._convert_result(n, values, converter, reporter)
             output[n] = values_by_field[name] = _fill_default(field, values)
             bad_cells[n] = sorted({*wrong, *made.wrong})
             columns.add(name, output[n], bad_cells[n])
@@ -577,7 +577,7 @@ class TableStream:
         rule = self._pipeline.package.transforms.get(field.name)
         if rule is not None and n not in self._late:
             computed = self._calls_of_rules(n, reporter, {}).transform(rule, values)
-            computed, wrong = self._convert_values(n, computed, converter, reporter)
+            computed, wrong = self._convert_result(n, computed, converter, reporter)
             self._count_blanked(n, rule, values, computed, reporter)
             values = computed
         return _fill_default(field, values), wrong
@@ -605,7 +605,7 @@ class TableStream:
             self._calls_of_rules(n, reporter, self._by_field(output)),
         )
         values = cells.transform(rule, output[n] if has_values else before)
-        values, bad_cells[n] = self._convert_values(n, values, converter, reporter)
+        values, bad_cells[n] = self._convert_result(n, values, converter, reporter)
         if has_values:
             self._count_blanked(n, rule, output[n], values, reporter)
         output[n] = _fill_default(field, values)
@@ -613,26 +613,44 @@ class TableStream:
         self.total[n] += 0 if has_values else count
 
     def _map_and_convert(
-        self, n: int, raw: list[Any], converter: Converter, reporter: ChunkReporter, at: int | None = None
-    ) -> Converted:  # fmt: skip
+        self,
+        n: int,
+        raw: list[Any],
+        converter: Converter,
+        reporter: ChunkReporter,
+        at: int | None = None,
+        *,
+        is_typed: bool = False,
+    ) -> Converted:
         """Convert a column to its type; cells that the field's `map` names become what it says.
 
-        Cells that the map lacks and must not lack become a remark about the rows that stay.
+        `is_typed`: a lookup has converted what it could. Cells that the map lacks and must not lack become a remark
+        about the rows that stay.
         """
+        convert = self._convert_result if is_typed else self._convert_values
         value_map = self._value_maps.get(n)
         if value_map is None:
-            return self._convert_values(n, raw, converter, reporter, at)
+            return convert(n, raw, converter, reporter, at)
         mapped, unmapped, unknown = value_map.apply(raw)
         if unknown:
             self._remarks.append(RowRemark(n, unknown, "not_mapped", "is not in the field's map", "map"))
-        values, wrong = self._convert_values(n, unmapped, converter, reporter, at)
+        values, wrong = convert(n, unmapped, converter, reporter, at)
         return [mapped.get(i, v) for i, v in enumerate(values)], wrong
 
     def _convert_values(
         self, n: int, values: list[Any], converter: Converter, reporter: ChunkReporter, at: int | None = None
     ) -> Converted:  # fmt: skip
-        """Convert a column, or a rule's result, to its type, and report readings that may surprise."""
+        """Convert the cells of a column to its type, and report readings that may surprise."""
         converted = converter.convert(values)
+        if converter.remarks:
+            self._report_readings(n, values, converter, reporter, at)
+        return converted
+
+    def _convert_result(
+        self, n: int, values: list[Any], converter: Converter, reporter: ChunkReporter, at: int | None = None
+    ) -> Converted:  # fmt: skip
+        """Convert what a rule or a lookup made for a column to its type, and report readings that may surprise."""
+        converted = converter.convert_result(values)
         if converter.remarks:
             self._report_readings(n, values, converter, reporter, at)
         return converted
@@ -696,7 +714,7 @@ class TableStream:
             if column.field is not None and column.field.name in changes:
                 converter = self.converters[n] or Converter(column.field)
                 before = output[n]
-                output[n], bad_cells[n] = self._convert_values(n, changes[column.field.name], converter, reporter)
+                output[n], bad_cells[n] = self._convert_result(n, changes[column.field.name], converter, reporter)
                 self._count_blanked(n, self._pipeline.package.hooks["after_transform"][0], before, output[n], reporter)
 
     def _validate(

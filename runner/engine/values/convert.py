@@ -89,8 +89,7 @@ class Converter:
         self._plain_strip = field.clean == ("strip",)
         self._dates = _make_date_reader(field, convention, epoch_1904=epoch_1904)
         self._is_final = words.COMMON_EMAIL.fullmatch if field.type == "email" else None  # a text that stays as it is
-        # Types of cells that stay as they are; a column of percent is divided by 100, so no number does.
-        self._native = NATIVE["text"] if self._in_percent else NATIVE.get(field.type, NATIVE["text"])
+        self._native = NATIVE.get(field.type, NATIVE["text"])  # types of values that stay as they are
         self._allowed: dict[str, Any] = {}  # folded text -> the allowed value
         self._spellings: frozenset[str] = frozenset()  # texts that are allowed exactly as they are
         self._learnt: Mapping[str, Any] = {}  # folded text -> the allowed value that a person said it means
@@ -115,9 +114,18 @@ class Converter:
         self._memo.forget()
 
     def convert(self, values: list[Any]) -> Converted:
-        """Convert a chunk: return its typed values, and the indexes of cells that are not of the type and stay
+        """Convert a chunk of cells: return its typed values, and the indexes of cells that are not of the type and stay
         unchanged.
         Adds to `remarks` how texts were read that another reader might have read differently, such as 1.234.
+        """
+        if not self._in_percent:
+            return self.convert_result(values)
+        # Of the sender's numbers only: what a rule makes of them is a share already.
+        return self.convert_result([v if type(v) in TEXT_KINDS else share_of(v) for v in values])
+
+    def convert_result(self, values: list[Any]) -> Converted:
+        """Convert a chunk of values that a rule or a lookup made, which may be typed already: those stay as they are.
+        Texts are read as in the column's cells. Returns and remarks as `convert`.
         """
         if self.kind == ANY:
             return values, []
@@ -280,7 +288,7 @@ class Converter:
             "integer": whole_of,
             "decimal": number_of,
             "money": number_of,
-            "percent": self._convert_percent_cell if self._in_percent else number_of,
+            "percent": number_of,
             "date": self._convert_date_cell,
             "datetime": partial(moment_of, date_of_number=self._dates.number),
             "time": self._convert_time_cell,
@@ -304,16 +312,6 @@ class Converter:
             return converted
 
         return convert_as_text
-
-    def _convert_percent_cell(self, value: Any) -> Any:
-        """Convert a number cell of a column in percent to a share: 0.45 for 45. None and BAD as `number_of` returns
-        them.
-        """
-        number = number_of(value)
-        if not isinstance(number, (int, float)):
-            return number
-        # Moving the decimal point gives exactly 0.45 for 45; multiplying by 0.01 does not.
-        return number if isinstance(number, float) and not isfinite(number) else float(Decimal(repr(number)).scaleb(-2))
 
     def _convert_time_cell(self, value: Any) -> Any:
         """Convert a cell to its time of day, or None or BAD as `time_of` returns them; remarks on a date that is
@@ -412,6 +410,15 @@ def number_of(value: Any) -> Any:
     if kind is NoCachedValue:
         return None
     return BAD
+
+
+def share_of(value: Any) -> Any:
+    """Return the share that a cell in percent is, 0.45 for 45; a cell that is not a number stays as it is."""
+    if isinstance(value, float):
+        # Moving the decimal point gives exactly 0.45 for 45; multiplying by 0.01 does not.
+        return float(Decimal(repr(value)).scaleb(-2)) if isfinite(value) else value
+    is_number = isinstance(value, (int, Decimal)) and not isinstance(value, bool)
+    return float(Decimal(value).scaleb(-2)) if is_number else value
 
 
 def whole_of(value: Any) -> Any:
