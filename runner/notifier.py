@@ -7,10 +7,12 @@ they are asked for.
 
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 
+from core.errors import AdeError
 from core.jobs import Job, Notice
 from core.loads import PREFIX, LoadFailed, LoadRefused, LoadRule
 from core.mails import PREFIX as MAILTO
@@ -87,13 +89,10 @@ class Notifier:
             self._change(job, lambda row: held_until(row, notice.id, until))
             return
         except NotDelivered as error:
-            last = notice.tries + 1 >= MOST_TRIES
-            if last and notice.to.startswith(PREFIX):
-                self.loads.note_failure(job, LoadRule.parse(notice.to), str(error))
-            self._meters.add("ade.notices", outcome="given_up" if last else "failed")
-            self.log.warning("notice_given_up" if last else "notice_failed", **about, error=str(error))
-            jitter = self.draw()
-            self._change(job, lambda row: postponed(row, notice.id, now=self.clock.now(), jitter=jitter))
+            self._postpone(job, notice, str(error), about)
+            return
+        except Exception as error:  # noqa: BLE001 - it counts as a try, or it would come back at once, for ever
+            self._postpone(job, notice, type(error).__name__, about)  # its text may quote a cell
             return
         if refusal is not None:
             self._meters.add("ade.notices", outcome="refused")
@@ -102,6 +101,17 @@ class Notifier:
             self._meters.add("ade.notices", outcome="delivered")
             self.log.info("notice_delivered", **about)
         self._change(job, lambda row: delivered(row, notice.id))
+
+    def _postpone(self, job: Job, notice: Notice, error: str, about: Mapping[str, object]) -> None:
+        """Try a notice later; after about a day it is given up."""
+        last = notice.tries + 1 >= MOST_TRIES
+        if last and notice.to.startswith(PREFIX):
+            with suppress(AdeError, OSError):
+                self.loads.note_failure(job, LoadRule.parse(notice.to), error)
+        self._meters.add("ade.notices", outcome="given_up" if last else "failed")
+        self.log.warning("notice_given_up" if last else "notice_failed", **about, error=error)
+        jitter = self.draw()
+        self._change(job, lambda row: postponed(row, notice.id, now=self.clock.now(), jitter=jitter))
 
     def _deliver(self, job: Job, notice: Notice) -> Refusal | None:
         """Send a notice, or load the result; raises NotDelivered if it has to be tried again."""

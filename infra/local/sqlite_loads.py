@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from decimal import Decimal
 from itertools import islice
+from math import isfinite
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +36,7 @@ _BUSY_SECONDS: Final = 30.0
 _ROWS_AT_ONCE: Final = 1000
 _LONGEST_NAME: Final = 500  # bytes: there is no limit, but names are for people
 _GUARDED: Final = re.compile(GUARDED_TEXT)
+_ROW_IDS: Final = ("rowid", "oid", "_rowid_")  # what a row's own number is called, unless a column is
 csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))
 _LEDGER: Final = (
     """CREATE TABLE IF NOT EXISTS ade_loads (
@@ -60,9 +62,9 @@ class SqliteLoads:
             if done is not None:
                 return done
             _remove_job(database, batch.job_id, name)
-            _fit_table(database, batch, name)
+            row_id = _fit_table(database, batch, name)
             _stage(database, batch, rows)
-            _make_room(database, batch, name)
+            _make_room(database, batch, name, row_id)
             count = _move_over(database, batch, name)
             database.execute(
                 "INSERT INTO ade_loads (job_id, name, line, stamp, digest, rows) VALUES (?, ?, ?, ?, ?, ?)",
@@ -145,8 +147,8 @@ def _loaded(database: sqlite3.Connection, batch: LoadBatch, name: str) -> int | 
     return 0 if newer is not None and batch.rule.mode != "append" else None
 
 
-def _fit_table(database: sqlite3.Connection, batch: LoadBatch, name: str) -> None:
-    """Make the table, and add the columns that it lacks."""
+def _fit_table(database: sqlite3.Connection, batch: LoadBatch, name: str) -> str:
+    """Make the table, and add the columns that it lacks; returns what its rows' own numbers are called."""
     database.execute(
         f"CREATE TABLE IF NOT EXISTS {_quoted(name)}"
         f" ({_quoted(JOB_COLUMN)} TEXT NOT NULL, {_quoted(ROW_COLUMN)} INTEGER NOT NULL)"
@@ -157,6 +159,11 @@ def _fit_table(database: sqlite3.Connection, batch: LoadBatch, name: str) -> Non
     for column in batch.columns:
         if column.name.casefold() not in present:
             database.execute(f"ALTER TABLE {_quoted(name)} ADD COLUMN {_quoted(column.name)} {_declared(column)}")
+            present.add(column.name.casefold())
+    free = [one for one in _ROW_IDS if one not in present]
+    if not free:
+        raise LoadRefused(f"columns {', '.join(_ROW_IDS)} leave no name for the numbers of the rows; rename one")
+    return free[0]
 
 
 def _declared(column: LoadColumn) -> str:
@@ -175,8 +182,11 @@ def _stage(database: sqlite3.Connection, batch: LoadBatch, rows: Path) -> None:
     with rows.open(encoding="utf-8-sig", newline="") as file:
         records = csv.reader(file, delimiter=batch.delimiter)
         next(records)
-        while some := list(islice(records, _ROWS_AT_ONCE)):
-            database.executemany(insert, [_values(batch.columns, record) for record in some])
+        try:
+            while some := list(islice(records, _ROWS_AT_ONCE)):
+                database.executemany(insert, [_values(batch.columns, record) for record in some])
+        except (ValueError, OverflowError):
+            raise LoadRefused("a cell of normalized.csv is not of its column's type, or too large for it") from None
 
 
 def _values(columns: tuple[LoadColumn, ...], record: list[str]) -> list[object]:
@@ -190,11 +200,13 @@ def _value(column: LoadColumn, cell: str) -> object:
         return int(cell)
     if column.type == "number":
         number = float(cell)
+        if not isfinite(number):
+            raise ValueError
         return cell if column.exact and Decimal(repr(number)) != Decimal(cell) else number
     return cell == "true" if column.type == "boolean" else cell
 
 
-def _make_room(database: sqlite3.Connection, batch: LoadBatch, name: str) -> None:
+def _make_room(database: sqlite3.Connection, batch: LoadBatch, name: str, row_id: str) -> None:
     """Put aside what the new rows replace: the rows with their keys, or those of their partitions."""
     by = batch.rule.columns
     if batch.rule.mode == "append" or not by:
@@ -210,26 +222,27 @@ def _make_room(database: sqlite3.Connection, batch: LoadBatch, name: str) -> Non
                 f"{twice} keys ({', '.join(by)}) come more than once in the result; make them unique, for example with "
                 '"rows": {"dedupe": …}'
             )
-    keys = ", ".join(f"{_comparable(one)} AS {_quoted(one)}" for one in by)
+    database.create_function("ade_key", 1, _key_text, deterministic=True)
+    keys = ", ".join(f"ade_key({_quoted(one)}) AS {_quoted(one)}" for one in by)
     same = " AND ".join(f"t.{_quoted(one)} IS s.{_quoted(one)}" for one in by)
     rowids = (
-        f"SELECT t.ade_id FROM (SELECT rowid AS ade_id, {keys} FROM {_quoted(name)}) AS t"
+        f"SELECT t.{ROW_COLUMN} FROM (SELECT {row_id} AS {ROW_COLUMN}, {keys} FROM {_quoted(name)}) AS t"
         f" JOIN (SELECT DISTINCT {keys} FROM ade_staged) AS s ON {same}"
     )
     present = [row[1] for row in database.execute(f"PRAGMA table_info({_quoted(name)})")]
-    replaced = database.execute(f"SELECT {_listed(tuple(present))} FROM {_quoted(name)} WHERE rowid IN ({rowids})")
+    replaced = database.execute(f"SELECT {_listed(tuple(present))} FROM {_quoted(name)} WHERE {row_id} IN ({rowids})")
     database.executemany(  # not json_object(): it takes 127 arguments, and rounds floats
         "INSERT INTO ade_replaced VALUES (?, ?, ?)",
         ((batch.job_id, name, json.dumps(dict(zip(present, row, strict=True)))) for row in replaced),
     )
-    database.execute(f"DELETE FROM {_quoted(name)} WHERE rowid IN ({rowids})")
+    database.execute(f"DELETE FROM {_quoted(name)} WHERE {row_id} IN ({rowids})")
 
 
-def _comparable(name: str) -> str:
+def _key_text(value: object) -> str | None:
     """A value as a text: 7 is the same key as a number and as a text, as in a database that types columns."""
-    column = _quoted(name)
-    whole = f"typeof({column}) = 'real' AND {column} = CAST({column} AS INTEGER)"
-    return f"CASE WHEN {whole} THEN CAST(CAST({column} AS INTEGER) AS TEXT) ELSE CAST({column} AS TEXT) END"
+    if value is None:
+        return None
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _move_over(database: sqlite3.Connection, batch: LoadBatch, name: str) -> int:
@@ -243,15 +256,15 @@ def _move_over(database: sqlite3.Connection, batch: LoadBatch, name: str) -> int
 
 def _remove_job(database: sqlite3.Connection, job_id: str, name: str) -> int:
     """Delete a job's rows and its entry; put back what they replaced. Raises LoadRefused if others build on them."""
+    gone = database.execute("DELETE FROM ade_loads WHERE job_id = ? AND name = ?", (job_id, name)).rowcount
+    if not gone:
+        return 0
     later = database.execute(
         f"SELECT job_id FROM ade_replaced WHERE name = ? AND json_extract(row, '$.{JOB_COLUMN}') = ? LIMIT 1",
         (name, job_id),
     ).fetchone()
     if later is not None:
         raise LoadRefused(built_upon(job_id, later[0]))
-    gone = database.execute("DELETE FROM ade_loads WHERE job_id = ? AND name = ?", (job_id, name)).rowcount
-    if not gone:
-        return 0
     count = database.execute(f"DELETE FROM {_quoted(name)} WHERE {_quoted(JOB_COLUMN)} = ?", (job_id,)).rowcount
     back = database.execute("SELECT row FROM ade_replaced WHERE job_id = ? AND name = ?", (job_id, name)).fetchall()
     for (row,) in back:

@@ -40,6 +40,7 @@ _BLOCK: Final = 256 * 1024
 _CONNECT_SECONDS: Final = 10
 _LOCK_SECONDS: Final = 300  # for others who load or change the same table; then it is tried later
 _LIMIT_EXCEEDED: Final = "54"  # the class of errors about the server's own limits: trying again does not help
+_READ_ONLY: Final = "25006"  # a server that follows another, until it takes over
 _LONGEST_NAME: Final = 63  # bytes of an identifier
 _JOB_SETTING: Final = "ade.job"  # of a transaction: the job whose rows it adds
 _BLOOM_INDEXES: Final = 140_000  # the first version of a server that has them
@@ -85,7 +86,7 @@ class PostgresLoads:
             else:
                 self._stage(cursor, batch, rows)
                 self._make_room(cursor, batch, types)
-                count = self._move_over(cursor, batch)
+                count = self._move_over(cursor, batch, types)
             self._index(cursor, batch.rule.table)
             self._note(cursor, batch, count)
             return count
@@ -122,7 +123,7 @@ class PostgresLoads:
     def _transaction(self) -> Iterator[psycopg.Cursor[Any]]:
         """One transaction; what a server says never leaves here, because it quotes values."""
         try:
-            with psycopg.connect(self._url, connect_timeout=_CONNECT_SECONDS) as connection:
+            with psycopg.connect(self._url, connect_timeout=_CONNECT_SECONDS, client_encoding="utf8") as connection:
                 cursor = connection.cursor()
                 cursor.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(f"{_LOCK_SECONDS}s"))
                 yield cursor
@@ -131,6 +132,8 @@ class PostgresLoads:
                 raise LoadRefused("the database refused it: too many columns, or a row that is too large") from None
             raise LoadFailed(f"the database did not take it: {type(error).__name__}") from None
         except psycopg.Error as error:
+            if error.sqlstate == _READ_ONLY:
+                raise LoadFailed("the database takes no writes now") from None
             code = error.sqlstate or type(error).__name__
             raise LoadRefused(f"the database refused it ({type(error).__name__}, {code}); see its log") from None
 
@@ -233,8 +236,9 @@ class PostgresLoads:
                 raise LoadRefused(f"column {number} of the table was changed to {kind}, which no load can fill")
             wider = widened(present[column.name], incoming)
             if wider != present[column.name]:
-                change = sql.SQL("ALTER TABLE {0} ALTER COLUMN {1} TYPE {2} USING {1}::{2}")
-                cursor.execute(change.format(table, name, sql.SQL(wider)), [])
+                change = sql.SQL("ALTER TABLE {} ALTER COLUMN {} TYPE {} USING {}")
+                value = _cast(name, present[column.name], wider)
+                cursor.execute(change.format(table, name, sql.SQL(wider), value), [])
                 present[column.name] = wider
         return present
 
@@ -248,15 +252,23 @@ class PostgresLoads:
             self._check_keys(cursor, batch, by)
         # The values as they will be in the table, in the types of its columns, which may be wider ones.
         values = sql.SQL(", ").join(
-            sql.SQL("({})::{} AS {}").format(_plain(column), sql.SQL(types[column.name]), name)
-            for column, name in zip(columns, by, strict=True)
+            sql.SQL("{} AS {}").format(_stored(column, types), name) for column, name in zip(columns, by, strict=True)
         )
-        same = sql.SQL(" AND ").join(sql.SQL("t.{0} IS NOT DISTINCT FROM s.{0}").format(name) for name in by)
         put_aside = sql.SQL(
             "WITH gone AS (DELETE FROM {table} AS t USING (SELECT DISTINCT {values} FROM {staged}) AS s WHERE {same} "
             "RETURNING to_jsonb(t.*) AS row) INSERT INTO {replaced} SELECT %s, %s, row FROM gone"
-        ).format(table=self._table(batch.rule.table), values=values, staged=_STAGED, same=same, replaced=self._replaced)
-        cursor.execute(put_aside, [batch.job_id, batch.rule.table])
+        )
+        # Blanks apart: a server compares each row with each where a blank may be equal to a blank.
+        equal, alike = (
+            sql.SQL(" AND ").join(sql.SQL(comparison).format(name) for name in by)
+            for comparison in ("t.{0} = s.{0}", "t.{0} IS NOT DISTINCT FROM s.{0}")
+        )
+        blank = sql.SQL(" OR ").join(sql.SQL("s.{} IS NULL").format(name) for name in by)
+        for same in (equal, sql.SQL("({}) AND {}").format(blank, alike)):
+            query = put_aside.format(
+                table=self._table(batch.rule.table), values=values, staged=_STAGED, same=same, replaced=self._replaced
+            )
+            cursor.execute(query, [batch.job_id, batch.rule.table])
 
     def _check_keys(self, cursor: psycopg.Cursor[Any], batch: LoadBatch, by: list[sql.Identifier]) -> None:
         """Refuse rows without a key, and keys that come twice."""
@@ -271,11 +283,11 @@ class PostgresLoads:
                 'unique, for example with "rows": {"dedupe": …}'
             )
 
-    def _move_over(self, cursor: psycopg.Cursor[Any], batch: LoadBatch) -> int:
+    def _move_over(self, cursor: psycopg.Cursor[Any], batch: LoadBatch, types: Mapping[str, str]) -> int:
         insert = sql.SQL("INSERT INTO {} ({}, {}, {}) SELECT %s, {}, {} FROM {}").format(
             self._table(batch.rule.table), sql.Identifier(JOB_COLUMN), sql.Identifier(ROW_COLUMN),
             sql.SQL(", ").join(_named(column.name) for column in batch.columns), sql.Identifier(ROW_COLUMN),
-            sql.SQL(", ").join(map(_plain, batch.columns)), _STAGED,
+            sql.SQL(", ").join(_stored(column, types) for column in batch.columns), _STAGED,
         )  # fmt: skip
         cursor.execute(insert, [batch.job_id])
         return cursor.rowcount
@@ -308,10 +320,20 @@ class PostgresLoads:
         table = self._table(name)
         cursor.execute(sql.SQL("DELETE FROM {} WHERE {} = %s").format(table, sql.Identifier(JOB_COLUMN)), [job_id])
         count = cursor.rowcount
+        cursor.execute(
+            "SELECT column_name FROM information_schema.columns"
+            " WHERE table_schema = %s AND table_name = %s AND is_generated = 'NEVER'",
+            [self._schema, name],
+        )
+        columns = [_named(str(column)) for (column,) in cursor.fetchall()]
         back = sql.SQL(
             "WITH back AS (DELETE FROM {replaced} WHERE job_id = %s AND name = %s RETURNING row) "
-            "INSERT INTO {table} SELECT (jsonb_populate_record(NULL::{table}, row)).* FROM back"
-        ).format(replaced=self._replaced, table=table)
+            "INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE "
+            "SELECT {values} FROM back, jsonb_populate_record(NULL::{table}, back.row) AS r"
+        ).format(
+            replaced=self._replaced, table=table, columns=sql.SQL(", ").join(columns),
+            values=sql.SQL(", ").join(sql.SQL("r.{}").format(column) for column in columns),
+        )  # fmt: skip
         cursor.execute(back, [job_id, name])
         return count
 
@@ -354,6 +376,18 @@ def _copy_cells(cursor: psycopg.Cursor[Any], copy: sql.Composed, rows: Path) -> 
         for cell in islice(csv.reader(file), 1, None):
             stream.write_row([cell[0] or None])
     return cursor.rowcount
+
+
+def _stored(column: LoadColumn, types: Mapping[str, str]) -> sql.Composable:
+    """A staged value as its column of the table has it."""
+    return _cast(_plain(column), sql_type(column), types[column.name])
+
+
+def _cast(value: sql.Composable, present: str, wanted: str) -> sql.Composable:
+    """A value in another type, by its digits: a server rounds a double that becomes a decimal."""
+    if present == wanted:
+        return value
+    return sql.SQL("({})::text::{}").format(value, sql.SQL(wanted))
 
 
 def _plain(column: LoadColumn) -> sql.Composable:

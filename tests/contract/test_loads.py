@@ -430,6 +430,109 @@ def test_a_server_that_is_away_is_tried_again(tmp_path):
         tables.load(*batch("j1", ONE, tmp_path))
 
 
+@pytest.mark.parametrize(
+    "names", [("rowid",), ("_rowid_", "rowid"), ("OID", "Rowid"), ("ade_id",), ("ctid_", "ade_row")]
+)
+def test_columns_called_like_what_a_database_numbers_rows_by_are_columns(rig, tables, tmp_path, names):
+    fields = [*FIELDS, *({"name": name, "type": "integer"} for name in names)]
+    header = ",".join(field["name"] for field in fields)
+    for n in (1, 2):
+        text = f"{header}\r\na,{n}{',5' * len(names)}\r\nb{n},{n}{',5' * len(names)}\r\n"
+        tables.load(*batch(f"j{n}", text, tmp_path, fields=fields, line=f"l{n}", **UPSERT))
+    assert rig.rows("members", "id", "n") == [("a", 2), ("b1", 1), ("b2", 2)]
+    tables.unload("j2")
+    assert rig.rows("members", "id", "n", names[0]) == [("a", 1, 5), ("b1", 1, 5)]
+
+
+def test_a_table_without_any_name_left_for_its_row_numbers_is_refused(tmp_path):
+    fields = [{"name": name, "type": "string"} for name in ("rowid", "oid", "_rowid_")]
+    tables = open_tables(SqliteRig(tmp_path).url, "ade_acme")
+    with pytest.raises(LoadRefused, match="rename"):
+        tables.load(*batch("j1", "rowid,oid,_rowid_\r\na,b,c\r\n", tmp_path, fields=fields))
+
+
+@pytest.mark.parametrize("scaled", [{}, {"scale": 4}])
+def test_keys_that_differ_in_their_last_digit_are_two_keys(rig, tables, tmp_path, scaled):
+    fields = [{"name": "id", "type": "number", **scaled}, FIELDS[1]]
+    for n, key in enumerate(("1234567890123.4567", "1234567890123.4587")):
+        text = f"id,n\r\n{key},{n}\r\n"
+        tables.load(*batch(f"j{n}", text, tmp_path, fields=fields, line=f"l{n}", mode="upsert", columns=("id",)))
+    assert [n for n, _ in rig.rows("members", "n", "id")] == [0, 1]
+
+
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+@pytest.mark.parametrize("first", ["double", "decimal"])
+def test_a_double_keeps_its_digits_in_a_column_of_decimals(rig, tables, tmp_path, first, mode):
+    kinds = {"double": {"type": "number"}, "decimal": {"type": "number", "scale": 4}}
+    rows = {"double": "a,9007199254740991", "decimal": "b,0.25"}
+    key = ("id",) if mode == "upsert" else ()
+    for kind in (first, *(kind for kind in kinds if kind != first)):
+        fields = [FIELDS[0], {"name": "n", **kinds[kind]}]
+        made = batch(kind, f"id,n\r\n{rows[kind]}\r\n", tmp_path, fields=fields, line=kind, mode=mode, columns=key)
+        tables.load(*made)
+    assert [(i, float(n)) for i, n in rig.rows("members", "id", "n")] == [("a", 9007199254740991), ("b", 0.25)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell"), [("integer", "99999999999999999999"), ("number", "1e999"), ("integer", "7.5"), ("number", "x")]
+)
+def test_values_that_no_column_of_their_type_holds_are_refused_and_break_nothing(rig, tables, tmp_path, kind, cell):
+    """Such cells do not pass the check of normalized.csv."""
+    fields = [FIELDS[0], {"name": "n", "type": kind}]
+    tables.load(*batch("j0", "id,n\r\na,1\r\n", tmp_path, fields=fields, line="x", **UPSERT))
+    with pytest.raises(LoadRefused):
+        tables.load(*batch("j1", f"id,n\r\na,{cell}\r\n", tmp_path, fields=fields, line="y", **UPSERT))
+    assert tables.unload("j0") == 1
+
+
+def test_texts_of_many_lines_with_the_end_mark_of_a_copy_arrive(rig, tables, tmp_path):
+    text = 'id,n\r\n"a\n\\.\nb",1\r\n\\.,2\r\n"\\.",3\r\n"x\ry",4\r\n'
+    assert tables.load(*batch("j1", text, tmp_path)) == 4
+    found = {n: i for i, n in rig.rows("members", "id", "n")}
+    assert found == {1: "a\n\\.\nb", 2: "\\.", 3: "\\.", 4: "x\ry"}
+
+
+@pytest.mark.slow
+def test_texts_arrive_in_a_database_of_another_encoding_or_are_refused(tmp_path):
+    name = f"latin_{secrets.token_hex(6)}"
+    with psycopg.connect(servers.postgres().endpoint, autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    url = servers.postgres().endpoint.rpartition("/")[0] + f"/{name}"
+    tables = open_tables(url, "ade_acme")
+    tables.load(*batch("j1", "id,n\r\nMünchen,1\r\n'=1+1,2\r\n", tmp_path))
+    tables.load(*batch("j3", "id\r\nKöln\r\n", tmp_path, fields=TEXT, line="z"))
+    with psycopg.connect(url) as database:
+        found = database.execute("SELECT id FROM ade_acme.members ORDER BY _ade_job, _ade_row").fetchall()
+    assert found == [("München",), ("=1+1",), ("Köln",)]
+    with pytest.raises(LoadRefused):
+        tables.load(*batch("j2", "id,n\r\n東京,1\r\n", tmp_path, line="y"))
+
+
+@pytest.mark.slow
+def test_a_server_that_takes_no_writes_now_is_tried_again(tmp_path):
+    """As one that follows another is, until it takes over."""
+    rig = PostgresRig(tmp_path)
+    open_tables(rig.url, rig.schema).load(*batch("j1", ONE, tmp_path))
+    reading = open_tables(f"{rig.url}?options=-c%20default_transaction_read_only%3Don", rig.schema)
+    with pytest.raises(LoadFailed):
+        reading.load(*batch("j2", TWO, tmp_path, line="y"))
+    with pytest.raises(LoadFailed):
+        reading.unload("j1")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", [UPSERT, {"mode": "replace", "columns": ("id",)}])
+def test_rows_are_replaced_by_key_without_comparing_each_with_each(tmp_path, rule):
+    rig = PostgresRig(tmp_path)
+    tables, header = open_tables(rig.url, rig.schema), "id,n\r\n"
+    text = header + "".join(f"k{n},{n}\r\n" for n in range(20_000))
+    tables.load(*batch("j1", text, tmp_path, **rule))
+    slow = f"{rig.url}?options=-c%20enable_nestloop%3Doff%20-c%20statement_timeout%3D20000"
+    assert open_tables(slow, rig.schema).load(
+        *batch("j2", text + ",1\r\n" * (rule is not UPSERT), tmp_path, line="y", **rule)
+    )
+
+
 @pytest.mark.slow
 def test_columns_that_somebody_changed_are_used_as_they_are_or_refused(tmp_path):
     rig = PostgresRig(tmp_path)
@@ -446,6 +549,19 @@ def test_columns_that_somebody_changed_are_used_as_they_are_or_refused(tmp_path)
     change("integer[] USING ARRAY[n]")
     with pytest.raises(LoadRefused, match="column 2 of the table was changed to ARRAY"):
         tables.load(*batch("j3", TWO, tmp_path, line="z"))
+
+
+@pytest.mark.slow
+def test_rows_come_back_into_columns_that_somebody_added_and_the_database_fills(tmp_path):
+    rig = PostgresRig(tmp_path)
+    tables = open_tables(rig.url, rig.schema)
+    tables.load(*batch("j1", ONE, tmp_path, line="x", **UPSERT))
+    made = "ADD twice int GENERATED ALWAYS AS (n * 2) STORED, ADD number int GENERATED ALWAYS AS IDENTITY"
+    with psycopg.connect(rig.url) as database:
+        database.execute(f'ALTER TABLE "{rig.schema}".members {made}')
+    tables.load(*batch("j2", TWO, tmp_path, line="y", **UPSERT))
+    tables.unload("j2")
+    assert rig.rows("members", "id", "n", "twice", "number") == [("a", 1, 2, 1), ("b", 2, 4, 2)]
 
 
 @pytest.mark.slow

@@ -71,6 +71,22 @@ def test_a_database_that_is_away_takes_it_later_without_another_run(world, runne
     assert (len(rows(world)), job.attempts_total, job.notices) == (1, 1, ())
 
 
+def test_a_load_that_fails_as_nobody_expected_is_tried_less_and_less_and_keeps_no_notice_back(world, runner):
+    world.intake.changed(world.drop(notify=[{"to": "https://hooks.example.com/"}], **LOADED))
+    world.handle_one(runner)
+    (job,) = world.jobs()
+    unwritable = world.settings.storage_data_dir / "bucket" / job_folder(job) / "load.json"
+    unwritable.mkdir(parents=True)
+    runner.janitor.chores()
+    (job,) = world.jobs()
+    assert [(one.to.partition(":")[0], one.tries) for one in job.notices] == [("load", 1)]
+    assert job.notices[0].next_at > world.clock.now()
+    for _ in range(40):
+        world.clock.move(3600)
+        runner.janitor.chores()
+    assert (len(rows(world)), world.jobs()[0].notices) == (1, ())
+
+
 def test_a_load_says_how_many_characters_it_replaced(world, runner):
     world.intake.changed(world.drop(body=b"id,name\n1,a\0b\n2,c\n", **LOADED))
     finish(world, runner)
