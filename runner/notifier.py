@@ -91,7 +91,7 @@ class Notifier:
         except NotDelivered as error:
             self._postpone(job, notice, str(error), about)
             return
-        except Exception as error:  # noqa: BLE001 - it counts as a try, or it would come back at once, for ever
+        except Exception as error:  # noqa: BLE001 - it counts as a try, or it would come back at once, forever
             self._postpone(job, notice, type(error).__name__, about)  # its text may quote a cell
             return
         if refusal is not None:
