@@ -13,7 +13,7 @@ from runner.engine.deciding.answers import Answers
 from runner.engine.document_types import DriftPart, ExtraSheet, SheetHead
 from runner.engine.mapping.evidence import listed
 from runner.engine.mapping.output_layout import OutColumn
-from runner.engine.mapping.supplying import supplied_cells
+from runner.engine.mapping.supplying import list_supplied_cells
 from runner.engine.mapping.table_mapping import MappedTable, header_is_certain
 from runner.engine.memory.drift import MAX_COLUMNS, Shares
 from runner.engine.options import JobOptions
@@ -331,7 +331,7 @@ class Artifact:
             out["unpivot"] = {
                 "columns": len(letters), "letters": letters, "rows": rows, "blanks": table.blanks, **left,
             }  # fmt: skip
-        if cells := supplied_cells(mapped):
+        if cells := list_supplied_cells(mapped):
             out["sources"] = cells
         return out
 

@@ -39,7 +39,7 @@ from runner.engine.mapping.table_mapping import (
     nothing_mapped,
     unused_rules,
 )
-from runner.engine.mapping.twins import pooled
+from runner.engine.mapping.twins import pool_samples
 from runner.engine.memory.learnt import read_memories
 from runner.engine.memory.recall import Recall
 from runner.engine.memory.remembered import SenderShapes
@@ -374,7 +374,7 @@ class EngineJob:
         for source, tables in zip(sources, used, strict=True):
             with source.streaming():
                 samples |= {table.id: table.samples() for table in tables}
-        evidence = pooled([table for tables in used for table in tables], samples)
+        evidence = pool_samples([table for tables in used for table in tables], samples)
         for source, tables in zip(sources, used, strict=True):
             with source.streaming():
                 mapped += [

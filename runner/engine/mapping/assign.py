@@ -48,20 +48,20 @@ def _match_columns(options: Mapping[int, list[int]]) -> dict[int, int]:
     fields_by_column: dict[int, int] = {}  # column -> its field
     columns_by_field: dict[int, int] = {}  # field -> its column
     for column in options:
-        moves = _moves(column, options, fields_by_column, columns_by_field)
+        moves = _find_moves(column, options, fields_by_column, columns_by_field)
         fields_by_column |= moves
         columns_by_field |= {field: mover for mover, field in moves.items()}
     return fields_by_column
 
 
-def _moves(
+def _find_moves(
     start: int,
     options: Mapping[int, list[int]],
     fields_by_column: Mapping[int, int],
     columns_by_field: Mapping[int, int],
 ) -> dict[int, int]:
-    """Find the fields that a column and some owners get, if each of them moves on until one is free; none if none
-    is."""
+    """Find for `_match_columns` which columns move to which fields so that column `start` gets one: each owner moves on
+    until a field is free; empty if none is."""
     movers: dict[int, int] = {}  # field -> the column that could move to it
     todo = [start]
     for column in todo:
@@ -70,18 +70,19 @@ def _moves(
                 continue
             movers[field] = column
             if field not in columns_by_field:
-                return _way_back(field, start, movers, fields_by_column)
+                return _moves_along(field, start, movers, fields_by_column)
             todo.append(columns_by_field[field])
     return {}
 
 
-def _way_back(
+def _moves_along(
     free_field: int, start: int, movers: Mapping[int, int], fields_by_column: Mapping[int, int]
 ) -> dict[int, int]:
-    """Return the columns between a free field and the column that needs one, each with the field that it moves to."""
+    """Follow `movers` back from the free field to column `start`; return for each column on the way the field that it
+    moves to."""
     moves: dict[int, int] = {}
-    field = free_field
-    while (column := movers[field]) != start:
-        moves[column] = field
-        field = fields_by_column[column]
-    return {**moves, start: field}
+    next_field = free_field
+    while (column := movers[next_field]) != start:
+        moves[column] = next_field
+        next_field = fields_by_column[column]
+    return {**moves, start: next_field}

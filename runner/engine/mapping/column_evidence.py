@@ -56,8 +56,8 @@ class ColumnEvidence:
     """
 
     def __init__(self, target: Target, column: ColumnIn, recall: Recall, likely: Likely) -> None:
-        """Compare a column's header with the fields; `likely`: what learnt headers of other spelling say about this
-        one."""
+        """Look up once, for one column, what its header has in common with every field; no field is weighed yet.
+        `likely`: the fields that learnt headers of other spelling point to."""
         self._target = target
         self.column = column
         # Concept -> how plainly the header means it.
@@ -66,9 +66,13 @@ class ColumnEvidence:
         self._exact = next((memory for h in column.headers if (memory := recall.exact(h)) is not None), None)
         self._likely = likely
         self._learnt = len(recall) > 0
-        self._found: dict[int, dict[str, float]] = {}  # what each field's numbers are, once they were asked for
-        self._of_values: dict[int, dict[str, float]] = {}  # of fields whose type, pattern or values are tested
-        self._of_meaning: dict[tuple[tuple[str, ...], frozenset[str]], dict[str, float]] = {}  # by a field's concepts
+        self._numbers_by_field: dict[
+            int, dict[str, float]
+        ] = {}  # what each field's numbers are, once they were asked for
+        self._tested_values: dict[int, dict[str, float]] = {}  # of fields whose type, pattern or values are tested
+        self._numbers_by_meaning: dict[
+            tuple[tuple[str, ...], frozenset[str]], dict[str, float]
+        ] = {}  # by a field's concepts
         self.contrary: dict[int, str] = {}  # fields that the header contradicts, and in what
         self.headers = target.names.like(column.headers)  # field -> how alike, for those with a name like the header
         self.named = frozenset(n for n, likeness in self.headers.items() if likeness.exact is not None)
@@ -77,62 +81,63 @@ class ColumnEvidence:
         self._near_to = {} if is_same else target.near(column.headers, column.sample.texts)
         confirmed = () if self._exact is None else self._exact.labels()
         # Fields that the header says something about, be it its words, what they mean or what was confirmed.
-        self._about = self.headers.keys() | {n for name in self._meaning for n in target.akin.get(name, ())}
-        self._about |= {target.called[name] for name in confirmed if name in target.called}
-        self._about |= self._near_to.keys()
+        self._fields_concerned = self.headers.keys() | {n for name in self._meaning for n in target.akin.get(name, ())}
+        self._fields_concerned |= {target.called[name] for name in confirmed if name in target.called}
+        self._fields_concerned |= self._near_to.keys()
 
     def sure(self) -> list[int]:
         """The fields that the column plainly is: by name, by what its header means, or because it was confirmed."""
-        return [n for n in self._about if self._is_plainly(n)]
+        return [n for n in self._fields_concerned if self._is_plainly(n)]
 
     def _is_plainly(self, n: int) -> bool:
-        """Whether the column plainly is a field."""
-        meant = self._meant(n)
+        """Whether the column plainly is field number `n`: by name, by what its header means, or because that was
+        confirmed."""
+        meant = self._meaning_numbers(n)
         if n in self.named or meant.get("meaning_plain"):
             return True
-        return is_confirmed(self._confirmed(self._target.fields[n].name, meant))
+        return is_confirmed(self._confirmed_numbers(self._target.fields[n].name, meant))
 
     def numbers(self, n: int) -> Mapping[str, float]:
-        """Return what speaks for a field, by the names of matcher.NAMES; neighbours and rules are not in it."""
-        if n not in self._found:
-            numbers = self._all_numbers(n)
-            if n in self._near_to and (raised := self._raised_by(n, model().pair["prior"] + weighed(numbers))):
+        """Return the named numbers (matcher.NAMES) that speak for field number `n`, computed at the first call and then
+        remembered; neighbours and Python rules are not among them."""
+        if n not in self._numbers_by_field:
+            numbers = self._compute_numbers(n)
+            if n in self._near_to and (raised := self._nearness_bonus(n, model().pair["prior"] + weighed(numbers))):
                 numbers["nearness"] = raised
-            self._found[n] = numbers
-        return self._found[n]
+            self._numbers_by_field[n] = numbers
+        return self._numbers_by_field[n]
 
-    def _raised_by(self, n: int, total: float) -> float:
-        """Return the log-odds that nearness adds to those of a pair."""
+    def _nearness_bonus(self, n: int, total: float) -> float:
+        """Return by how much nearness in words and values raises a pair's log-odds, which are `total` without it."""
         near = self._near_to[n]
         nearness = near.words + near.values
-        softened = -log(
-            exp(-total - PER_NEAR * nearness) + exp(-MOST_BY_NEARNESS)
-        )  # the lesser of the two, and below it
-        return max(0.0, softened - total) + PER_NEAR_ALWAYS * nearness + PER_AGREEMENT * near.words * near.values
+        softened_minimum = -log(exp(-total - PER_NEAR * nearness) + exp(-MOST_BY_NEARNESS))
+        return (
+            max(0.0, softened_minimum - total) + PER_NEAR_ALWAYS * nearness + PER_AGREEMENT * near.words * near.values
+        )
 
-    def _values(self, n: int) -> dict[str, float]:
-        """Return what the column's values say about a field; remembered where its values have to be tested."""
+    def _value_numbers(self, n: int) -> dict[str, float]:
+        """Return the named numbers by which the column's values speak for field number `n`; remembers them if its type,
+        pattern or allowed values had to be tried."""
         if not self._target.tested[n]:
             return self._target.values(n, self.column.sample)
-        if n not in self._of_values:
-            self._of_values[n] = self._target.values(n, self.column.sample)
-        return self._of_values[n]
+        if n not in self._tested_values:
+            self._tested_values[n] = self._target.values(n, self.column.sample)
+        return self._tested_values[n]
 
-    def _all_numbers(self, n: int) -> dict[str, float]:
-        """Work out every number by which a field is weighed: of its header, its meaning, memories and values.
-
-        Remembers in `contrary` what the header contradicts the field in.
-        """
+    def _compute_numbers(self, n: int) -> dict[str, float]:
+        """Compute every named number by which field number `n` is weighed, from the header, its meaning, confirmed
+        headers and the values; a contradiction between header and field is also stored in `contrary`."""
         header = self.headers.get(n)
         numbers = {} if header is None else self._target.names.numbers(self.column.headers, header)
-        values = self._values(self._target.declared[n])
+        values = self._value_numbers(self._target.declared[n])
         if n in self.named:
             return numbers | values
-        meant = self._meant(n)
+        meant = self._meaning_numbers(n)
         numbers |= (
             meant
-            | self._confirmed(self._target.fields[n].name, meant)
-            | self._near(self._target.fields[n].name)
+            | self._confirmed_numbers(self._target.fields[n].name, meant)
+            | self._spelling_numbers(self._target.fields[n].name)
             | values
         )
         if n in self._near_to and (described := self._near_to[n].described):
@@ -143,7 +148,7 @@ class ColumnEvidence:
             numbers["nothing_said"] = 1.0
             if self._target.crowd and n not in self._near_to:
                 numbers["many_fields"] = self._target.crowd
-        if self._is_anothers(n, meant):
+        if self._is_of_other_role(n, meant):
             numbers["other_role"] = 1.0
             numbers.pop("covers", None)  # of a header that has all words of the field, and this one
         if self._near_to.get(n, _NOWHERE).values >= AGREES:
@@ -154,41 +159,46 @@ class ColumnEvidence:
         return numbers
 
     def _contradiction(self, n: int, numbers: Mapping[str, float]) -> str:
-        """Name in what the header contradicts the field; empty if in nothing, or if the header was confirmed for it."""
-        if n not in self._about or not self.column.headers or is_confirmed(numbers):
+        """Name the kind of contradiction between the header and field number `n`, such as another unit; empty if there
+        is none, or if a person or habit confirmed the header for it."""
+        if n not in self._fields_concerned or not self.column.headers or is_confirmed(numbers):
             return ""
         return self._target.statements_of(n).contradiction(self.column.headers[0])
 
-    def _is_anothers(self, n: int, meant: Mapping[str, float]) -> bool:
-        """Whether the header is like the field but for somebody's role, and neither plain nor confirmed as it is."""
+    def _is_of_other_role(self, n: int, meant: Mapping[str, float]) -> bool:
+        """Whether the header names the field's thing for somebody else (`Owner street` for `street`) and neither means
+        the field plainly nor was confirmed."""
         if self._of_role is None or n in self._of_role or self._exact is not None:
             return False
         meaning = meant.get("meaning", 0.0)
         return meaning < PLAIN and (meaning > 0 or n in self.headers)
 
     def totals(self, always: Container[int]) -> dict[int, float]:
-        """Weigh the `numbers` of each field, which are made only where the header is about that field in particular.
+        """Return the log-odds of every field for this column; field -> log-odds against "no field".
+
+        The single `numbers` are computed (and remembered) only for fields that the header concerns; the others share
+        one sum. Fields that nothing but the header's letters speaks for are left out, except those in `always`.
 
         Fields that only the header's letters speak for are left out, but for those that are `always` wanted.
         """
         target, weights = self._target, model().pair
-        of_values = {n: self._values(n) for n in target.distinct}
+        of_values = {n: self._value_numbers(n) for n in target.distinct}
         values = {n: sum([weights[name] * x for name, x in numbers.items()]) for n, numbers in of_values.items()}
-        meant = self._meant(None)
-        others = meant | self._confirmed(_NOBODY, meant)
+        meant = self._meaning_numbers(None)
+        others = meant | self._confirmed_numbers(_NOBODY, meant)
         least = weights["prior"] + weighed(others)
         of_letters, of_lead, of_others = weights["letters"], weights["letters_lead"], weights["near_other"]
         of_near, of_square, of_nothing = weights["near"], weights["near_squared"], weights["nothing_said"]
         letters = lead = near = other = 0.0
         totals: dict[int, float] = {}
         for n, (name, declared) in enumerate(zip(target.called, target.declared, strict=True)):
-            if n in self._about:
+            if n in self._fields_concerned:
                 numbers = self.numbers(n)
                 if n in always or not numbers.keys() <= _NO_REASONS:
                     totals[n] = weights["prior"] + weighed(numbers)
                 continue
             if self._learnt:
-                letters, lead, near, other = self._letters(name)
+                letters, lead, near, other = self._compare_spellings(name)
             if near or others or of_values[declared] or n in always:
                 of_header = (of_near + of_square * near) * near if near else of_nothing - target.crowd
                 totals[n] = (
@@ -200,14 +210,14 @@ class ColumnEvidence:
         """The confirmed header of a field that is most like this one; empty if there is none."""
         return self._likely.nearest.get(self._target.fields[n].name, _FAR)[1]
 
-    def _meant(self, n: int | None) -> dict[str, float]:
-        """Return the numbers for what the header means in general, against what a field is (None: a field of no
-        meaning)."""
+    def _meaning_numbers(self, n: int | None) -> dict[str, float]:
+        """Compare what the header means in general with the concepts of field number `n` and return the named numbers
+        of that; None stands for a field without a meaning. Remembered by concepts."""
         concepts, kin = ((), _NOTHING) if n is None else (self._target.concepts[n], self._target.kin[n])
-        known = self._of_meaning.get((concepts, kin))
-        if known is not None:
-            return known
-        numbers = self._of_meaning[concepts, kin] = {}
+        remembered = self._numbers_by_meaning.get((concepts, kin))
+        if remembered is not None:
+            return remembered
+        numbers = self._numbers_by_meaning[concepts, kin] = {}
         own_score = max((self._meaning.get(name, 0.0) for name in concepts), default=0.0)
         other_meaning = max(
             ((score, name) for name, score in self._meaning.items() if name not in concepts and name not in kin),
@@ -224,8 +234,9 @@ class ColumnEvidence:
                 numbers["technical"] = 1.0
         return numbers
 
-    def _confirmed(self, field: str, meant: Container[str]) -> dict[str, float]:
-        """Return the numbers for what was confirmed about this very header; empty if nothing was."""
+    def _confirmed_numbers(self, field: str, meant: Container[str]) -> dict[str, float]:
+        """Return the named numbers of what people or earlier files confirmed about exactly this header, for or against
+        `field`; empty if nothing was."""
         exact = self._exact
         if exact is None:
             return {}
@@ -241,26 +252,25 @@ class ColumnEvidence:
             numbers["confirmed_other"] = 1 - share
         return numbers
 
-    def _letters(self, field: str) -> tuple[float, float, float, float]:
-        """Return what headers of other spelling say: how likely the field is, how far ahead of the next, how alike its
-        most similar header is, and that of the others."""
+    def _compare_spellings(self, field: str) -> tuple[float, float, float, float]:
+        """Return what learnt headers of other spelling say about `field`: its log-odds, its lead over the next field,
+        the likeness of its most similar header and that of the most similar header of any other field."""
         likely = self._likely
         own_chance = likely.chances.get(field, -_MOST)
-        best, chance, second = likely.best
-        lead = own_chance - (second if best == field else chance)
-        closest, alike, next_alike = likely.closest
+        likeliest_field, best_chance, second_chance = likely.best
+        lead = own_chance - (second_chance if likeliest_field == field else best_chance)
+        closest_field, alike, next_alike = likely.closest
         return (
             -_MOST if own_chance < -_MOST else min(_MOST, own_chance),
             -_MOST if lead < -_MOST else min(_MOST, lead),
             likely.nearest.get(field, _FAR)[0],
-            next_alike if closest == field else alike,
+            next_alike if closest_field == field else alike,
         )
 
-    def _near(self, field: str) -> dict[str, float]:
-        """Return the numbers for how near confirmed headers are to this one, for a field and for any other; empty if
-        nothing was learnt."""
+    def _spelling_numbers(self, field: str) -> dict[str, float]:
+        """Return the named numbers of `_compare_spellings` for `field`; empty if the workflow has learnt nothing."""
         if not self._learnt:
             return {}
-        letters, lead, near, other = self._letters(field)
+        letters, lead, near, other = self._compare_spellings(field)
         numbers = {"letters": letters, "letters_lead": lead, "near_other": other}
         return numbers | {"near": near, "near_squared": near * near} if near else numbers

@@ -65,7 +65,7 @@ class _Contrasts(NamedTuple):
 
 @cache
 def _contrasts() -> _Contrasts:
-    """Load the words that set names apart from contrasts.json, once."""
+    """Load contrasts.json, the words that set names apart, once per process."""
     raw: dict[str, Any] = json.loads((Path(__file__).parent / "contrasts.json").read_bytes())
     negations = frozenset(raw["negations"].split())
     return _Contrasts(
@@ -93,8 +93,9 @@ class Stated(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def stated(text: str) -> Stated:
-    """Collect what a name states: its words, ordinals, years, months and unit."""
+def statements_in(text: str) -> Stated:
+    """Parse a header or a field's name into what it states: words, ordinals, years, months and units; cached by
+    text."""
     tokens = tuple(normalized(text).split())
     numbers, years = set[int](), set[int]()
     for token in tokens:
@@ -121,9 +122,9 @@ class FieldStated:
     """What a field's names say together, to be compared with what a header says."""
 
     def __init__(self, field: Field) -> None:
-        """Collect what all names of a field state together."""
+        """Gather from all names of a field what a header could contradict: words, numbers, years, months, units."""
         names = [name for name, _ in field.names]
-        statements = self._names = [stated(name) for name in names]
+        statements = self._names = [statements_in(name) for name in names]
         self.is_truth = field.type == "boolean"
         self.is_money = field.type == "money"
         ends = self.is_truth or field.type in ("date", "datetime", "time", "enum")
@@ -140,8 +141,8 @@ class FieldStated:
             self.measure = self.measure._replace(units={**self.measure.units, PERCENT: frozenset({PERCENT})})
 
     def contradiction(self, header: str) -> str:
-        """Name what a header contradicts the field in: UNIT, CURRENCY, NUMBER and so on; empty if in nothing."""
-        header_states = stated(header)
+        """Name what a header contradicts the field in (UNIT, CURRENCY, NUMBER, OPPOSITE …); empty if in nothing."""
+        header_states = statements_in(header)
         if header_states.measure is not NOTHING:
             if differs := header_states.measure.contradicts(self.measure):
                 return differs
@@ -158,27 +159,31 @@ class FieldStated:
         return ANOTHER if self._is_of_another(header_states) else ""
 
     def is_another_one(self, header: str) -> bool:
-        """Whether the header has an ordinal above one and the field has no number, or the other way round."""
-        header_states = stated(header)
+        """Whether only one of the two, the header or the field, is the second of its kind or a later one: `Phone 2` for
+        `phone`."""
+        header_states = statements_in(header)
         return (_is_second(header_states) and not self.numbers) or (
             not header_states.numbers and any(map(_is_second, self._names))
         )
 
     def leaves_open(self, header: str, other: str) -> bool:
-        """Whether two headers have the same words but for opposite ones, and the field has neither: `Qty ordered` and
-        `Qty shipped` for `quantity`. Of a primary and a secondary one, the primary one is meant.
+        """Whether two headers differ only by opposite words and the field has neither of them: `Qty ordered` and `Qty
+        shipped` for `quantity`.
+
+        Of a primary and a secondary one, the primary one is meant.
         """
-        tokens, other_tokens = stated(header).tokens, stated(other).tokens
+        tokens, other_tokens = statements_in(header).tokens, statements_in(other).tokens
         if len(tokens) > 1 and tokens[:-1] == other_tokens[:-1] and {tokens[-1], other_tokens[-1]} == _IN_AND_OUT:
             return self.tokens.isdisjoint(_IN_AND_OUT)
-        words, other_words = stated(header).plain, stated(other).plain
+        words, other_words = statements_in(header).plain, statements_in(other).plain
         only_here, only_there = words - other_words, other_words - words
         if not (words & other_words and are_opposite(only_here, only_there)):
             return False
         return bool(unqualified(only_here)) and (only_here | only_there).isdisjoint(self.plain | self.words)
 
     def _is_numbered_otherwise(self, header: Stated) -> bool:
-        """Whether header and field have other numbers, years or months, or end in other letters or languages."""
+        """Whether a header has other numbers, years or months than the field, or ends in another single letter or
+        language."""
         pairs = ((header.numbers, self.numbers), (header.years, self.years), (header.months, self.months))
         if any(of_header and of_field and of_header.isdisjoint(of_field) for of_header, of_field in pairs):
             return True
@@ -188,9 +193,8 @@ class FieldStated:
         )
 
     def _is_of_another(self, header: Stated) -> bool:
-        """Whether the header names something of the field's subject whose name or the like it is: `Employee firm name`
-        for `employee_name`. A customer's company is the customer.
-        """
+        """Whether a header names something that belongs to the field's subject instead of the subject itself: `Employee
+        firm name` for `employee_name`. A customer's company is the customer."""
         things = [word for word in header.order[:-1] if word in _THINGS]
         next_to_last = header.order[-2] if len(header.order) > 2 else ""
         if (
@@ -216,7 +220,8 @@ class FieldStated:
         return counts != calls and ((counts and _calls(header)) or (calls and _counts(header)))
 
     def _is_opposite(self, header: Stated) -> bool:
-        """Whether only one of header and field is negated, or one has the opposite of the other's words."""
+        """Whether exactly one of header and field is negated (`Inactive` for `active`), or they have opposite words
+        (net and gross)."""
         negations = _contrasts().of_truths if self.is_truth else _contrasts().negations
         header_negates = any(t in negations for t in header.tokens) or _negates(header.tokens, self.words)
         field_negates = not negations.isdisjoint(self.tokens) or _negates(self.tokens, header.words)
@@ -226,7 +231,7 @@ class FieldStated:
 
 
 def _counts(name: Stated) -> bool:
-    """Whether a name counts things, as `number of guests` does."""
+    """Whether a name's statements say that it counts things, as `number of guests` does."""
     if len(name.order) > 2 and name.order[:2] == ("number", "of"):
         return name.tokens[-1].endswith("s")
     return len(name.order) > 1 and name.order[0] in ("quantity", "count") and "number" not in name.plain
@@ -238,7 +243,8 @@ def _calls(name: Stated) -> bool:
 
 
 def _is_second(name: Stated) -> bool:
-    """Whether a text names the second of its kind, or a later one: `Phone 2`, `Second address`, `email2`."""
+    """Whether a name's statements say that it is the second of its kind or later: `Phone 2`, `Second address`,
+    `email2`."""
     last = LETTERS_OR_DIGITS.findall(name.tokens[-1])[-1] if name.tokens else ""
     ordinals = {int(last)} if last in _LATER else {_contrasts().ordinals.get(t, 0) for t in name.tokens}
     return max(ordinals | {_RANKS.get(w, 0) for w in name.words}) > 1 and not measure(name.tokens[-1]).units
@@ -246,12 +252,13 @@ def _is_second(name: Stated) -> bool:
 
 def is_qualified(header: str) -> bool:
     """Whether a header has a word that tells it from another column of its kind."""
-    return bool(qualifiers_of(stated(header).plain)) or stated(header).tokens[-1:] in (("in",), ("out",))
+    return bool(qualifiers_of(statements_in(header).plain)) or statements_in(header).tokens[-1:] in (("in",), ("out",))
 
 
 @lru_cache(maxsize=4096)
 def _negated(token: str) -> frozenset[str]:
-    """Return the words that a word is the opposite of by how it starts: `active` of `inactive`; empty if of none."""
+    """Return the words that a token negates by its prefix, such as `active` for `inactive`; empty if it negates
+    none."""
     opposites = frozenset[str]()
     for start in _contrasts().negating:
         base = token[len(start) :] if token.startswith(start) else ""

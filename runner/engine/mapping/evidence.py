@@ -109,7 +109,8 @@ class Weigher:
         recall: Recall = EMPTY,
         detected: Detected = NO_RULES,
     ) -> None:
-        """Prepare to weigh every column against every field; nothing is weighed yet."""
+        """Compare all headers with the fields and look at neighbouring columns, for `score.choose`; pairs are weighed
+        when they are asked for."""
         target = Target(
             fields, allowed, recall, wide=len(columns) * sum(len(f.names) for f in fields) > MOST_COMPARISONS
         )
@@ -120,20 +121,23 @@ class Weigher:
             c.position: ColumnEvidence(target, c, recall, memory) for c, memory in zip(columns, likely, strict=True)
         }
         self._neighbours = self._neighbour_scores()  # column -> field -> how much its neighbours speak for it
-        self._known: dict[tuple[int, int], Evidence] = {}  # by column and field
+        self._evidence_by_pair: dict[tuple[int, int], Evidence] = {}  # by column and field
 
     def totals(self) -> dict[int, dict[int, float]]:
-        """Weigh every pair that anything is known about: column -> field -> the log-odds against "no field"."""
+        """Weigh every pair that anything is known about; column -> field -> its log-odds against "no field", neighbours
+        and Python rules included."""
         totals: dict[int, dict[int, float]] = {}
         weights = model().pair
-        for at, column in self._columns.items():
-            beside = self._neighbours[at]
-            points = {n: PER_POINT * self._points(at, n) for n in self._ruled(at)}
-            totals[at] = column_totals = column.totals(beside.keys() | points.keys())
-            for n, share in beside.items():
-                column_totals[n] += weights["neighbour"] * share
-            for n, share in points.items():
-                column_totals[n] += share
+        for position, column in self._columns.items():
+            neighbour_shares = self._neighbours[position]
+            rule_log_odds = {
+                field: PER_POINT * self._rule_points(position, field) for field in self._fields_with_rules(position)
+            }
+            totals[position] = column_totals = column.totals(neighbour_shares.keys() | rule_log_odds.keys())
+            for field, amount in neighbour_shares.items():
+                column_totals[field] += weights["neighbour"] * amount
+            for field, amount in rule_log_odds.items():
+                column_totals[field] += amount
         return totals
 
     def named(self, at: int) -> frozenset[int]:
@@ -145,13 +149,13 @@ class Weigher:
         headers = self._columns[at].column.headers
         return bool(headers) and self._target.statements_of(n).is_another_one(headers[0])
 
-    def leaves_open(self, at: int, n: int, others: Sequence[str]) -> list[bool]:
-        """For each of the `others`, whether it is the opposite of the column's header and the field does not say which
-        of the two it is."""
-        headers = self._columns[at].column.headers
+    def leaves_open(self, position: int, field: int, others: Sequence[str]) -> list[bool]:
+        """Say for each header in `others` whether it is the opposite of this column's header while the field does not
+        say which of the two it means."""
+        headers = self._columns[position].column.headers
         if not headers or not is_qualified(headers[0]):
             return [False] * len(others)
-        return [bool(other) and self._target.statements_of(n).leaves_open(headers[0], other) for other in others]
+        return [bool(other) and self._target.statements_of(field).leaves_open(headers[0], other) for other in others]
 
     def contrary(self, at: int) -> Mapping[int, str]:
         """The fields that a column would be like but for what its header contradicts them in."""
@@ -161,65 +165,83 @@ class Weigher:
         """What a column's values plainly are, if a text field never has such values; empty if it may have them."""
         return self._target.odd_kind(n, sample)
 
-    def evidence(self, at: int, n: int) -> Evidence:
-        """Return what the log-odds of a column (`at`) and a field (`n`) are made of; worked out once."""
-        if (at, n) not in self._known:
-            column, name = self._columns[at], self._target.fields[n].name
-            numbers = dict(column.numbers(n))
-            if n in self._neighbours[at]:
-                numbers["neighbour"] = self._neighbours[at][n]
-            header = column.headers.get(n, UNLIKE)
-            like = "" if header.exact is not None else column.like(n)
-            points = self._detected.get(at, {}).get(name, ())
-            self._known[at, n] = Evidence(
-                numbers, header.exact, header.alike, header.name, header.word, like, points, self._points(at, n)
+    def evidence(self, position: int, field: int) -> Evidence:
+        """Return all that speaks for one pair of column (by position) and field (by number); put together once, then
+        remembered."""
+        if (position, field) not in self._evidence_by_pair:
+            column, name = self._columns[position], self._target.fields[field].name
+            numbers = dict(column.numbers(field))
+            if field in self._neighbours[position]:
+                numbers["neighbour"] = self._neighbours[position][field]
+            header = column.headers.get(field, UNLIKE)
+            confirmed_header = "" if header.exact is not None else column.like(field)
+            points = self._detected.get(position, {}).get(name, ())
+            self._evidence_by_pair[position, field] = Evidence(
+                numbers,
+                header.exact,
+                header.alike,
+                header.name,
+                header.word,
+                confirmed_header,
+                points,
+                self._rule_points(position, field),
             )
-        return self._known[at, n]
+        return self._evidence_by_pair[position, field]
 
     def contributions(self, at: int, n: int) -> tuple[Contribution, ...]:
         """What speaks for a pair and against it, as the artifact lists it."""
         return contributions(self.evidence(at, n), self._target.fields[n], self._target.classes[n])
 
-    def _ruled(self, at: int) -> list[int]:
+    def _fields_with_rules(self, at: int) -> list[int]:
         """The fields that a Python rule has said something about."""
         return [self._target.called[name] for name, points in self._detected.get(at, {}).items() if points]
 
-    def _points(self, at: int, n: int) -> float:
+    def _rule_points(self, at: int, n: int) -> float:
         """The sum of the points that Python rules give a pair."""
         return round(sum(c.delta for c in self._detected.get(at, {}).get(self._target.fields[n].name, ())), 4)
 
     def _neighbour_scores(self) -> dict[int, dict[int, float]]:
-        """Score fields by what is beside a column: 1 if a neighbour is a partner of the field, such as a last name
-        beside a first name, and 0.5 if another column of the table is."""
+        """Score for each column the fields that its neighbours make likely: 1 if a partner of the field (a last name
+        beside a first name) is next to it, 0.5 if it is elsewhere in the table."""
         concepts = self._target.concepts
-        sure = {at: _NOTHING.union(*(concepts[n] for n in column.sure())) for at, column in self._columns.items()}
-        anywhere = _NOTHING.union(*sure.values())
-        partners = [_NOTHING.union(*map(knowledge.partners, own_partners)) & anywhere for own_partners in concepts]
-        wanted = {n: own_partners for n, own_partners in enumerate(partners) if own_partners}
+        plain_concepts = {
+            position: _NOTHING.union(*(concepts[n] for n in column.sure()))
+            for position, column in self._columns.items()
+        }
+        all_plain_concepts = _NOTHING.union(*plain_concepts.values())
+        partners = [
+            _NOTHING.union(*map(knowledge.partners, own_partners)) & all_plain_concepts for own_partners in concepts
+        ]
+        fields_with_partners = {n: own_partners for n, own_partners in enumerate(partners) if own_partners}
         shares: dict[int, dict[int, float]] = {}
-        for at, column in self._columns.items():
-            beside = sure.get(at - 1, _NOTHING) | sure.get(at + 1, _NOTHING)
-            shares[at] = {
-                n: 1.0 if own_partners & beside else 0.5 for n, own_partners in wanted.items() if n not in column.named
+        for position, column in self._columns.items():
+            beside = plain_concepts.get(position - 1, _NOTHING) | plain_concepts.get(position + 1, _NOTHING)
+            shares[position] = {
+                n: 1.0 if own_partners & beside else 0.5
+                for n, own_partners in fields_with_partners.items()
+                if n not in column.named
             }
         return shares
 
 
 def listed(parts: Iterable[Contribution], *, redact: bool = False) -> list[Contributor]:
-    """Return contributions as the artifact has them; `redact`: without the confirmed headers that they name."""
+    """Convert contributions to the form of artifact.json; `redact` cuts off the confirmed headers that rules quote,
+    since those come from cells."""
     return [
         {"rule": LIKE if redact and part.rule.startswith(LIKE) else part.rule, "weight": part.delta} for part in parts
     ]
 
 
 def contributions(pair: Evidence, field: Field, values: Iterable[str]) -> tuple[Contribution, ...]:
-    """List what speaks for a pair: points of rules first, then each source once with its log-odds, the weightiest
-    first.
+    """List what speaks for a pair, as review and artifact show it: the points of Python rules, then each source's
+    log-odds, the weightiest first.
+
+    `values`: the classes of values that the field may have, for the name of that source.
 
     `values`: the classes of values that the field may have.
     """
     weights = model().pair
-    sums: dict[str, float] = {"prior": weights["prior"]}
+    log_odds_by_rule: dict[str, float] = {"prior": weights["prior"]}
     for name, number in pair.numbers.items():
         rule = _RULES[name]
         if rule == "header" and pair.word:
@@ -230,7 +252,7 @@ def contributions(pair: Evidence, field: Field, values: Iterable[str]) -> tuple[
             rule = f"values:{'/'.join(sorted(values))}"
         elif rule == LIKE and pair.like:
             rule = f"{LIKE} {pair.like}"
-        sums[rule] = sums.get(rule, 0.0) + weights[name] * number
-    parts = [Contribution(rule, round(delta, 2)) for rule, delta in sums.items() if abs(delta) >= 0.005]
+        log_odds_by_rule[rule] = log_odds_by_rule.get(rule, 0.0) + weights[name] * number
+    parts = [Contribution(rule, round(delta, 2)) for rule, delta in log_odds_by_rule.items() if abs(delta) >= 0.005]
     points = (Contribution(c.rule, round(PER_POINT * c.delta, 2)) for c in pair.points)
     return (*points, *sorted(parts, key=lambda c: (c.rule == "prior", -abs(c.delta))))

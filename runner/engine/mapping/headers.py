@@ -56,8 +56,8 @@ REPLACED: Final = 0.5  # what is left of a likeness where each side has a word t
 
 @lru_cache(maxsize=8192)
 def words(text: str) -> frozenset[str]:
-    """Return the telling words of a header, abbreviations spelled out, plurals cut, numbers apart: `Address2` has
-    two."""
+    """Return the set of telling words of a header or name: abbreviations spelled out, plurals cut, fillers left out,
+    numbers apart (`Address2` has two)."""
     spelled = [_singular(w) for w in understood(text).words]
     if len(spelled) > 1:
         spelled = ["number" if w == "n" else w for w in spelled]
@@ -78,8 +78,8 @@ def words(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=8192)
 def spelled_out(text: str) -> tuple[str, ...]:
-    """Return the words of a header one by one in their usual spelling, whatever they mean together: `Chk Date`,
-    `Loc`."""
+    """Return the words of a header in order and in their usual spelling (`Chk Date`, `Loc`); unlike `words`, no filler
+    is left out and no pair becomes one word."""
     return tuple(
         _singular(word) for part in LETTERS_OR_DIGITS.findall(normalized(text)) for word in usual_spelling(part)
     )
@@ -97,8 +97,8 @@ def _singular(word: str) -> str:
 
 
 def likeness(header: str, name: str, stems: _Stems = NO_STEMS) -> float:
-    """Measure how alike a header and a name are: 1 for the same words in the same order, less for fewer words in
-    common, 0 for none. `stems`: as in `overlap`."""
+    """Measure from 0 to 1 how alike a header and a field's name are: 1 for the same words in the same order, less for
+    fewer words in common. `stems`: as in `overlap`."""
     spelled_name = normalized(name)
     if not normalized(header) or not spelled_name:
         return 0.0
@@ -140,7 +140,8 @@ def overlap(header_words: frozenset[str], name_words: frozenset[str], stems: _St
 
 
 def coverage(header_words: frozenset[str], name_words: frozenset[str], stems: _Stems = NO_STEMS) -> str | None:
-    """How a header has the words of a name, as the name of a number in matcher.NAMES; None if in none of these ways.
+    """Name the way in which a header has the words of a name, as a number of matcher.NAMES; None if in none of these
+    ways.
 
     It has them with slips (`nearly_same`) or in other words (`similar_words`), but for generic ones
     (`generic_differs`), all of several and more (`covers`), lacks some of them (`inside`), or tells it from another one
@@ -184,7 +185,8 @@ def are_numbered_alike(header: str, other: str) -> bool:
 
 
 def are_numbered(header: str, other: str) -> bool:
-    """Whether two headers have the same words but for a number each, be it of lines: `Address 1` and `Address 2`."""
+    """Whether two headers have the same words except for one number each, numbered lines included: `Address 1` and
+    `Address 2`."""
     header_words, other_words = bare_words(header), bare_words(other)
     if not any(map(str.isdecimal, header_words)) or not any(map(str.isdecimal, other_words)):
         return False
@@ -207,32 +209,32 @@ def count_specific(header_words: frozenset[str], name_words: frozenset[str]) -> 
 def _compare_words(
     header_words: frozenset[str], name_words: frozenset[str]
 ) -> tuple[dict[str, float], set[str], set[str]]:
-    """Compare words: return those that the name and the header share, with their weights; those that only the header
-    has; and those that only the name has."""
+    """Split the words of a header and a name into shared ones with their weights, those of the header alone and those
+    of the name alone; slips and synonyms count as shared, at a lower weight."""
     shared = {word: _weight(word) for word in header_words & name_words}
     header_only, name_only = set(header_words - name_words), set(name_words - header_words)
     for word in sorted(header_only):
-        twin, share = next(((w, 0.9) for w in sorted(name_only) if is_slip(word, w)), (None, 0.0))
+        twin, twin_weight = next(((w, 0.9) for w in sorted(name_only) if is_slip(word, w)), (None, 0.0))
         if twin is None:
-            twin, share = next(((w, SIMILAR) for w in sorted(name_only) if w in similar_to(word)), (None, 0.0))
+            twin, twin_weight = next(((w, SIMILAR) for w in sorted(name_only) if w in similar_to(word)), (None, 0.0))
         if twin is not None:
             header_only.discard(word)
             name_only.discard(twin)
-            shared[twin] = share * _weight(word)
+            shared[twin] = twin_weight * _weight(word)
     if "1" in name_only and not any(word.isdecimal() for word in header_only):
         name_only.discard("1")  # the only one is the first
     shared_words = name_words - name_only
-    header_only = {
-        word for word in header_only if similar_to(word).isdisjoint(shared_words)
-    }  # `State/Province` is the state
+    # `State/Province` is the state: a synonym of a shared word says nothing more.
+    header_only = {word for word in header_only if similar_to(word).isdisjoint(shared_words)}
     return shared, header_only, name_only
 
 
-def _rarity(fields: int) -> float:
-    """Return how much words count that so many fields have."""
-    if fields <= 1:
+def _rarity(field_count: int) -> float:
+    """Return the factor by which shared words count that `field_count` fields have: words of many fields tell none
+    apart."""
+    if field_count <= 1:
         return 1.0
-    return 0.75 if fields == 2 else 0.0
+    return 0.75 if field_count == 2 else 0.0
 
 
 def _weight(word: str) -> float:
@@ -247,9 +249,8 @@ def _is_cut(a: str, b: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def is_slip(a: str, b: str) -> bool:
-    """Whether two longer words differ by one slip (two in long words): a letter more, less, other or swapped; or the
-    first was cut off.
-    """
+    """Whether two longer words differ by one typing slip (two in long words): a letter added, lost, changed or swapped;
+    or whether the first is the second cut off."""
     if _is_cut(a, b):
         return True
     have_like_lengths = min(len(a), len(b)) >= 4 and abs(len(a) - len(b)) <= 2
@@ -277,71 +278,75 @@ class FieldNames:
     """The names, labels and synonyms of all fields, to find those that a header is like."""
 
     def __init__(self, fields: Sequence[Field], *, wide: bool) -> None:
-        """Index the names of all fields. `wide`: there are too many columns and names to compare each with each; only
-        equal ones are found."""
+        """Index the names of all fields by word and by spelling. `wide`: the table is too wide to compare every header
+        with every name, so that `like` finds equal ones only."""
         self._fields = fields
-        self._index = _index(fields)
+        self._index_names = _index_names(fields)
         self._wide = wide
-        self._having: dict[str, list[int]] = {}  # word -> fields of which a name has it
-        self._spelled: dict[tuple[str, ...], list[int]] = {}  # a name's words -> fields
+        self._fields_by_word: dict[str, list[int]] = {}  # word -> fields of which a name has it
+        self._fields_by_spelling: dict[tuple[str, ...], list[int]] = {}  # a name's words -> fields
         for n, field in enumerate(fields):
             for name, _ in field.names:
-                self._spelled.setdefault(spelled_out(name), []).append(n)
+                self._fields_by_spelling.setdefault(spelled_out(name), []).append(n)
                 for word in words(name):
-                    self._having.setdefault(word, []).append(n)
-        self._starting: dict[str, list[str]] = {}  # first letter -> the words of the fields
-        for word in self._having:
-            self._starting.setdefault(word[0], []).append(word)
-        self._stems = {word: frozenset(fields_with_it) for word, fields_with_it in self._having.items()}
-        self._close: dict[str, list[int]] = {}
+                    self._fields_by_word.setdefault(word, []).append(n)
+        self._words_by_first_letter: dict[str, list[str]] = {}  # first letter -> the words of the fields
+        for word in self._fields_by_word:
+            self._words_by_first_letter.setdefault(word[0], []).append(word)
+        self._stems = {word: frozenset(fields_with_it) for word, fields_with_it in self._fields_by_word.items()}
+        self._fields_by_header_word: dict[str, list[int]] = {}
 
     def of_role(self, headers: tuple[str, ...]) -> frozenset[int] | None:
-        """Return the fields that name a role which the header names (`Owner street`, `Emergency phone`); None: it has
-        none."""
+        """Return the fields that name the same role as a column's header (`Owner street`, `Emergency phone`); None if
+        the header names no role."""
         roles = roles_of(bare_words(headers[0])) if headers else None
         if not roles:
             return None
         akin = roles.union(*map(similar_to, roles))
-        return frozenset(n for word in akin for n in self._having.get(word, ()))
+        return frozenset(n for word in akin for n in self._fields_by_word.get(word, ()))
 
     def like(self, headers: tuple[str, ...]) -> dict[int, Likeness]:
-        """Return how alike each field is that has a name like one of a column's headers."""
+        """Find the fields with a name like one of a column's headers: field -> how alike, and by which name."""
         of_role = self.of_role(headers)
-        likenesses = self._named(headers, of_role)
-        near = {n for header in headers for n in self._near(header)} if not self._wide else set[int]()
+        likenesses = self._fields_called(headers, of_role)
+        near = {n for header in headers for n in self._fields_with_like_words(header)} if not self._wide else set[int]()
         for n in sorted(near - likenesses.keys()):
-            near_likeness = self._likeness(headers if of_role is None or n in of_role else headers[:1], self._fields[n])
+            near_likeness = self._most_like_name(
+                headers if of_role is None or n in of_role else headers[:1], self._fields[n]
+            )
             if near_likeness.alike >= LEAST_LIKENESS or self._is_replaced(headers[0], self._fields[n]):
                 likenesses[n] = near_likeness
         return likenesses
 
     def _is_replaced(self, header: str, field: Field) -> bool:
-        """Whether a header has a word in place of one of the field's: what it is without, or of what kind."""
+        """Whether a header has a qualifier or a "without" in place of a word of every name of the field: `Billing
+        phone` for `shipping_phone`."""
         header_words = bare_words(header)
         return bool("without" in header_words or qualifiers_of(header_words)) and all(
             coverage(header_words, words(name)) == "replaced" for name, _ in field.names
         )
 
-    def numbers(self, headers: tuple[str, ...], best: Likeness) -> dict[str, float]:
-        """Turn how alike a header and a name are into numbers of matcher.NAMES; `best`: what `like` found."""
-        if best.exact is not None:
-            return {"exact": best.alike}
-        if best.alike >= SAME_WORDS * PART:
+    def numbers(self, headers: tuple[str, ...], found_likeness: Likeness) -> dict[str, float]:
+        """Convert the likeness that `like` found between a column and a field into named numbers for the matcher."""
+        if found_likeness.exact is not None:
+            return {"exact": found_likeness.alike}
+        if found_likeness.alike >= SAME_WORDS * PART:
             return {"same_words": 1.0}
         numbers = (
-            {"alike": best.alike, "alike_squared": best.alike * best.alike} if best.alike >= LEAST_LIKENESS else {}
+            {"alike": found_likeness.alike, "alike_squared": found_likeness.alike * found_likeness.alike}
+            if found_likeness.alike >= LEAST_LIKENESS
+            else {}
         )
-        header_words, name_words = bare_words(headers[0]), words(best.name)
-        if how := coverage(header_words, name_words, self._stems):
-            numbers[how] = 1.0
-        if how in {None, "inside"} and self._lacks_only_the_subject(header_words, name_words):
+        header_words, name_words = bare_words(headers[0]), words(found_likeness.name)
+        if kind_of_coverage := coverage(header_words, name_words, self._stems):
+            numbers[kind_of_coverage] = 1.0
+        if kind_of_coverage in {None, "inside"} and self._lacks_only_the_subject(header_words, name_words):
             numbers["subject"] = 1.0
         return numbers
 
     def _lacks_only_the_subject(self, header_words: frozenset[str], name_words: frozenset[str]) -> bool:
-        """Whether a header says everything but what all rows are about: `STATUS` where fields are called `case_number`,
-        `case_date` and `case_status`; or names one of two that always come together, such as `agent_attorney`.
-        """
+        """Whether a header says everything but what all rows are about (`STATUS` where fields are called `case_number`,
+        `case_date`, `case_status`), or names one of two words that always come together (`agent_attorney`)."""
         _, header_only, name_only = _compare_words(header_words, name_words)
         shared_words = name_words - name_only
         if header_only or not name_only or not shared_words:
@@ -349,52 +354,53 @@ class FieldNames:
         owners = [self._stems.get(word, _NOWHERE) for word in shared_words]
         for word in name_only:
             fields_with_it = self._stems.get(word, _NOWHERE)
-            bound = len(fields_with_it) > 1 and fields_with_it in owners
-            if not bound and (
-                len(fields_with_it) < max(SUBJECT, len(self._fields) // 20) or roles_of(frozenset((word,)))
-            ):
+            always_comes_along = len(fields_with_it) > 1 and fields_with_it in owners
+            is_in_few_fields = len(fields_with_it) < max(SUBJECT, len(self._fields) // 20)
+            if not always_comes_along and (is_in_few_fields or roles_of(frozenset((word,)))):
                 return False
         rivals = owners[0].intersection(*owners[1:])
-        fewest = min(len(words(self._fields[n].name) - shared_words) for n in rivals) if rivals else 0
-        return len(rivals) == 1 or fewest == len(name_only) == 1
+        fewest_other_words = min(len(words(self._fields[n].name) - shared_words) for n in rivals) if rivals else 0
+        return len(rivals) == 1 or fewest_other_words == len(name_only) == 1
 
-    def _near(self, header: str) -> Iterator[int]:
-        """Yield the fields with a word like one of a header's: the same, similar or misspelled."""
-        yield from self._spelled.get(spelled_out(header), ())
+    def _fields_with_like_words(self, header: str) -> Iterator[int]:
+        """Yield the fields that have a word of the header, the same, a synonym or a misspelled one; what a word leads
+        to is remembered."""
+        yield from self._fields_by_spelling.get(spelled_out(header), ())
         for word in bare_words(header):
-            if word not in self._close:
-                slips = [other for other in self._starting.get(word[0], ()) if is_slip(word, other)]
-                akin = {word, *similar_to(word), *slips} & self._having.keys()
-                self._close[word] = [n for other in akin for n in self._having[other]]
-            yield from self._close[word]
+            if word not in self._fields_by_header_word:
+                slips = [other for other in self._words_by_first_letter.get(word[0], ()) if is_slip(word, other)]
+                akin = {word, *similar_to(word), *slips} & self._fields_by_word.keys()
+                self._fields_by_header_word[word] = [n for other in akin for n in self._fields_by_word[other]]
+            yield from self._fields_by_header_word[word]
 
-    def _named(self, headers: tuple[str, ...], of_role: frozenset[int] | None) -> dict[int, Likeness]:
-        """Return the fields whose name, label or synonym a header is; its last part is not, below somebody's role."""
+    def _fields_called(self, headers: tuple[str, ...], of_role: frozenset[int] | None) -> dict[int, Likeness]:
+        """Find the fields whose name, label or synonym is exactly one of a column's headers, by the best rank. Below a
+        role (`of_role`) the last part of a stacked header names only fields of that role."""
         likenesses: dict[int, Likeness] = {}
         for part, header in enumerate(headers):
-            for n, kind, name in self._index.get(joined(header), ()):
+            for n, kind, name in self._index_names.get(joined(header), ()):
                 if part and of_role is not None and n not in of_role:
                     continue
-                same = kind == 1 and header.strip().casefold() == self._fields[n].name.casefold()
-                rank = kind - same + _PARTS * part
-                known = likenesses.get(n, UNLIKE).exact
-                if known is None or rank < known:
+                is_name_itself = kind == 1 and header.strip().casefold() == self._fields[n].name.casefold()
+                rank = kind - is_name_itself + _PARTS * part
+                known_rank = likenesses.get(n, UNLIKE).exact
+                if known_rank is None or rank < known_rank:
                     likenesses[n] = Likeness(PART if part else EXACT, name, _KINDS[kind - 1], rank)
         return likenesses
 
-    def _likeness(self, headers: tuple[str, ...], field: Field) -> Likeness:
-        """Return the name of a field that is most like one of the headers, and how much."""
+    def _most_like_name(self, headers: tuple[str, ...], field: Field) -> Likeness:
+        """Compare a column's headers with all names of a field and return the most alike pair of them."""
         best = UNLIKE
-        for n, header in enumerate(headers):
-            for name, word in field.names:
-                alike = round(likeness(header, name, self._stems) * (PART if n else 1.0), 4)
+        for part, header in enumerate(headers):
+            for name, kind_of_name in field.names:
+                alike = round(likeness(header, name, self._stems) * (PART if part else 1.0), 4)
                 if alike > best.alike:
-                    best = Likeness(alike, name, word)
+                    best = Likeness(alike, name, kind_of_name)
         return best
 
 
-def _index(fields: Sequence[Field]) -> dict[str, list[tuple[int, int, str]]]:
-    """Map every name of every field to the field, its rank and the name itself."""
+def _index_names(fields: Sequence[Field]) -> dict[str, list[tuple[int, int, str]]]:
+    """Map every normalized name of every field to (field, rank of that kind of name, the name as declared)."""
     index: dict[str, list[tuple[int, int, str]]] = {}
     for n, field in enumerate(fields):
         for name, kind in field.names:

@@ -77,8 +77,9 @@ class _Knowledge(NamedTuple):
     partners: Mapping[str, frozenset[str]]  # concept -> those that are often beside it
 
 
-def _spellings(raw: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Map how words may be spelled, without blanks, to the words that are meant."""
+def _index_spellings(raw: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Index how words are spelled in headers, from knowledge.json: a spelling without blanks -> the words that are
+    meant."""
     spellings: dict[str, tuple[str, ...]] = {}
     for phrase, others in raw["words"].items():
         words = tuple(phrase.split())
@@ -95,8 +96,9 @@ def _spellings(raw: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     return spellings
 
 
-def _concepts(raw: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
-    """Load the concepts by name; one that has several classes of values becomes several that share their phrases."""
+def _index_concepts(raw: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
+    """Index the concepts of knowledge.json by name; one with several classes of values becomes several that share their
+    phrases."""
     concepts: dict[str, Mapping[str, str]] = {}
     for name, concept in raw["concepts"].items():
         for n, kind in enumerate(concept["values"].split()):
@@ -104,8 +106,9 @@ def _concepts(raw: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
     return concepts
 
 
-def _meanings(names: str) -> dict[str, float]:
-    """Score the concepts that an ambiguous header may mean; behind a semicolon are those that are less likely."""
+def _score_ambiguous(names: str) -> dict[str, float]:
+    """Parse one entry of `ambiguous` in knowledge.json: concept -> score; concepts behind a semicolon are less
+    likely."""
     likely, _, lesser = names.partition("; ")
     scores = dict.fromkeys(likely.split(", "), _AMBIGUOUS)
     return scores | dict.fromkeys(lesser.split(", ") if lesser else (), _LESSER)
@@ -116,8 +119,9 @@ def _spelled(text: str) -> tuple[str, ...]:
     return (text,) if text.isascii() else (normalized(text), normalized(text.translate(_UMLAUTS)))
 
 
-def _sayings(raw: Mapping[str, Any]) -> dict[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]:
-    """Map first words to runs of words that start with them, the longest first, each with what it means."""
+def _index_sayings(raw: Mapping[str, Any]) -> dict[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]:
+    """Index the fixed phrases of knowledge.json by their first word: runs of words, the longest first, each with the
+    words that it means."""
     sayings: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {}
     for meant, texts in raw["sayings"].items():
         for text in texts.split(", "):
@@ -130,8 +134,8 @@ def _sayings(raw: Mapping[str, Any]) -> dict[str, tuple[tuple[tuple[str, ...], t
     }
 
 
-def _akin(groups: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Map each word to all words of its groups."""
+def _group_members(groups: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Map each word to all words of the groups (blank-separated, from knowledge.json) that it is in."""
     akin: dict[str, frozenset[str]] = {}
     for group in groups:
         members = frozenset(group.split())
@@ -139,8 +143,9 @@ def _akin(groups: Iterable[str]) -> dict[str, frozenset[str]]:
     return akin
 
 
-def _opposites(groups: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Map each word to the words that contradict it; a `/` is between words that say the same."""
+def _index_opposites(groups: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Index the opposites of knowledge.json: word -> the words that contradict it; a `/` separates words that say the
+    same."""
     opposites: dict[str, frozenset[str]] = {}
     for group in groups:
         sides = [frozenset(side.split("/")) for side in group.split()]
@@ -150,8 +155,8 @@ def _opposites(groups: Iterable[str]) -> dict[str, frozenset[str]]:
     return opposites
 
 
-def _by_start(spellings: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Map the start of a word to the spellings that it may be cut from."""
+def _spellings_by_start(spellings: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Map the starts of long spellings to those spellings, to recognize words that a header cuts off."""
     by_start: dict[str, list[str]] = {}
     for spelling in spellings:
         if len(spelling) > _CUT + 1 and spelling.isascii():
@@ -160,10 +165,10 @@ def _by_start(spellings: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return {start: tuple(words) for start, words in by_start.items()}
 
 
-def _phrases(
+def _index_phrases(
     concepts: Mapping[str, Mapping[str, str]], spellings: Mapping[str, tuple[str, ...]]
 ) -> dict[frozenset[str], tuple[str, ...]]:
-    """Map the words of each phrase to the concepts that it names."""
+    """Index the phrases of all concepts: the set of a phrase's words -> the concepts that it names."""
     phrases: dict[frozenset[str], tuple[str, ...]] = {}
     for name, concept in concepts.items():
         for phrase in concept["phrases"].split(", "):
@@ -172,8 +177,8 @@ def _phrases(
     return phrases
 
 
-def _by_word(phrases: Iterable[frozenset[str]]) -> dict[str, tuple[frozenset[str], ...]]:
-    """Map each word to the phrases that have it."""
+def _phrases_by_word(phrases: Iterable[frozenset[str]]) -> dict[str, tuple[frozenset[str], ...]]:
+    """Map each word to the phrases that contain it."""
     by_word: dict[str, list[frozenset[str]]] = {}
     for phrase in phrases:
         for word in phrase:
@@ -181,8 +186,8 @@ def _by_word(phrases: Iterable[frozenset[str]]) -> dict[str, tuple[frozenset[str
     return {word: tuple(keys) for word, keys in by_word.items()}
 
 
-def _partners(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
-    """Map each name to the names that come in pairs with it."""
+def _index_partners(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
+    """Map each concept to the concepts that are often beside it, in both directions."""
     partners: dict[str, set[str]] = {}
     for name, partner in pairs:
         partners.setdefault(name, set()).add(partner)
@@ -192,33 +197,33 @@ def _partners(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
 
 @cache
 def _knowledge() -> _Knowledge:
-    """Load what is known of headers in general from knowledge.json, once."""
+    """Load and index knowledge.json, the general knowledge of headers, once per process."""
     raw: dict[str, Any] = json.loads((Path(__file__).parent / "knowledge.json").read_bytes())
-    spellings = _spellings(raw)
+    spellings = _index_spellings(raw)
     alone = {normalized(s): tuple(meant.split()) for meant, text in raw["alone"].items() for s in text.split()}
-    concepts = _concepts(raw)
-    phrases = _phrases(concepts, spellings)
+    concepts = _index_concepts(raw)
+    phrases = _index_phrases(concepts, spellings)
     return _Knowledge(
         spellings,
         alone,
         raw["accented"],
-        _sayings(raw),
-        _by_start(spellings),
+        _index_sayings(raw),
+        _spellings_by_start(spellings),
         {name: Concept(c["domain"], c["values"]) for name, c in concepts.items()},
         {name: tuple(c["is"].split()) for name, c in concepts.items() if "is" in c},
         phrases,
-        _by_word(phrases),
+        _phrases_by_word(phrases),
         frozenset(raw["modifiers"].split()),
-        {normalized(short): _meanings(names) for short, names in raw["ambiguous"].items()},
+        {normalized(short): _score_ambiguous(names) for short, names in raw["ambiguous"].items()},
         frozenset(raw["preferred"].split()),
         frozenset(" ".join((raw["qualifiers"], raw["roles"], *raw["opposites"])).replace("/", " ").split()) - _USUAL,
-        _opposites(raw["opposites"]),
+        _index_opposites(raw["opposites"]),
         {tail: (alone.get(tail) or spellings[tail]) for tail in map(normalized, raw["tails"].split())},
         frozenset(raw["roles"].split()),
         frozenset(raw["technical"].split()),
-        _akin(raw["similar"]),
+        _group_members(raw["similar"]),
         {name: frozenset(text.casefold().split()) for name, text in raw["vocabulary"].items()},
-        _partners(raw["partners"]),
+        _index_partners(raw["partners"]),
     )
 
 
@@ -253,7 +258,8 @@ def qualifiers_of(words: frozenset[str]) -> frozenset[str]:
 
 
 def are_opposite(some: frozenset[str], others: frozenset[str]) -> bool:
-    """Whether one says the opposite of the other: net and gross, planned and actual."""
+    """Whether some words say the opposite of others, and nothing in `others` says the same: net and gross, planned and
+    actual."""
     opposites, similar = _knowledge().opposites, _knowledge().similar
     return any(
         not others.isdisjoint(opposites[word]) and others.isdisjoint(similar.get(word, ()))
@@ -279,7 +285,8 @@ def is_word(text: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def understood(header: str) -> Meaning:
-    """Split a header into words in their usual spelling, taken apart where they are written without blanks."""
+    """Split a header into words in their usual spelling, also where they are written without blanks, and measure which
+    share of its letters is known; cached."""
     words: list[str] = []
     letters = known = 0
     if not header.isascii():
@@ -308,7 +315,8 @@ def understood(header: str) -> Meaning:
 
 
 def _spelled_out(header: str) -> str:
-    """Replace words that are others without their accents: `lön` is pay, `lon` a longitude."""
+    """Replace in a header the words that would be other words without their accents: `lön` is pay, `lon` a
+    longitude."""
     accented = _knowledge().accented
     words = unicodedata.normalize("NFC", header).casefold().split()
     return " ".join(accented.get(word, word) for word in words) if accented.keys() & set(words) else header
@@ -336,7 +344,7 @@ def split_words(part: str, *, last: bool = True) -> tuple[tuple[str, ...], int]:
         return (part,), len(part)
     if not _SHORTEST <= len(part) <= _LONGEST:
         return (part,), 0
-    parts_found, known = _cheapest(part, last=last)
+    parts_found, known = _split_cheapest(part, last=last)
     return (parts_found, known) if len(part) - known <= (len(part) - 4) // 4 else _with_tail(part)
 
 
@@ -357,8 +365,11 @@ def _with_tail(part: str) -> tuple[tuple[str, ...], int]:
     return (part,), 0
 
 
-def _cheapest(part: str, *, last: bool) -> tuple[tuple[str, ...], int]:
-    """The words of a run of letters on the way through it that costs least, and how many letters they have.
+def _split_cheapest(part: str, *, last: bool) -> tuple[tuple[str, ...], int]:
+    """Split a run of letters, for `split_words`, into the cheapest sequence of known words; return them and how many
+    letters they cover.
+
+    Few words cost less, and so do long ones without letters between them. `last`: the last word may be cut off.
 
     Few words cost less, and so do long ones without letters between them. `last`: the last word may be cut off.
     """
@@ -388,7 +399,7 @@ def _cheapest(part: str, *, last: bool) -> tuple[tuple[str, ...], int]:
 
 @lru_cache(maxsize=8192)
 def essence(header: str) -> str:
-    """A header without what is in brackets, unless that tells it from another column: `Phone (home)`."""
+    """Return a header without what is in brackets, unless that tells it from another column: `Phone (home)`."""
     bare = without_asides(header)
     if not bare or ("(" not in header and "[" not in header):
         return bare or normalized(header)
@@ -398,10 +409,10 @@ def essence(header: str) -> str:
 
 @lru_cache(maxsize=8192)
 def concepts_of(header: str) -> tuple[tuple[str, float], ...]:
-    """What a header may mean, each with how plainly it says so (0 to 1), the plainest first."""
-    scores = _ambiguous(header) or _meanings_of_synonyms(header) | _meanings_of_whole(header)
+    """Score the concepts that a header may mean, from 0 to 1 by how plainly it says so, the plainest first; cached."""
+    scores = _meanings_of_ambiguous(header) or _meanings_of_synonyms(header) | _meanings_of_whole(header)
     if max(scores.values(), default=0.0) < _EXACT and (bare := essence(header)) != normalized(header):
-        scores = _ambiguous(bare) or scores | _meanings_of_whole(bare)
+        scores = _meanings_of_ambiguous(bare) or scores | _meanings_of_whole(bare)
     scores = scores or _meanings_of_parts(header)
     for name, score in tuple(scores.items()):
         for kind in _knowledge().kinds.get(name, ()):
@@ -409,25 +420,28 @@ def concepts_of(header: str) -> tuple[tuple[str, float], ...]:
     return tuple(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _ambiguous(header: str) -> dict[str, float]:
-    """Return what a header may mean that says too little to mean one thing; empty if it is not such a header."""
+def _meanings_of_ambiguous(header: str) -> dict[str, float]:
+    """Return the scored concepts of a header that says too little to mean one thing (`Name`, `No`); empty for any other
+    header."""
     if not header.isascii():
         header = _spelled_out(header)
     return dict(_knowledge().ambiguous.get(normalized(header), {}))
 
 
 def _meanings_of_synonyms(header: str) -> dict[str, float]:
-    """Return what else a header of one word may mean: an `Adresse` as well as an `Address` may hold but the street."""
+    """Return lesser meanings of a header of one word that is an ambiguous word in another spelling: an `Adresse`, like
+    an `Address`, may hold but the street."""
     words = understood(header).words
     meanings = _knowledge().ambiguous.get(words[0], {}) if len(words) == 1 and not words[0].isdecimal() else {}
     return dict.fromkeys(meanings, _LESSER)
 
 
 def _meanings_of_whole(header: str) -> dict[str, float]:
-    """Score how plainly the words of a header mean each concept together."""
+    """Score the concepts that all words of a header mean together, with modifiers, numbers or a prefix left out at a
+    price."""
     meaning = understood(header)
     scores: dict[str, float] = {}
-    for words, score in _readings(meaning.words):
+    for words, score in _reduced_headers(meaning.words):
         for name in _knowledge().phrases.get(words, ()):
             scores[name] = max(scores.get(name, 0.0), score * meaning.known)
     first, rest = meaning.words[:1], meaning.words[1:]
@@ -437,7 +451,7 @@ def _meanings_of_whole(header: str) -> dict[str, float]:
 
 
 def _meanings_of_parts(header: str) -> dict[str, float]:
-    """Score how plainly some words of a header mean each concept, beside others that mean something else."""
+    """Score the concepts that only some of a header's words mean, lower for each word that means something else."""
     meaning = understood(header)
     scores: dict[str, float] = {}
     whole = frozenset(meaning.words)
@@ -450,7 +464,7 @@ def _meanings_of_parts(header: str) -> dict[str, float]:
 
 
 def _head(name: str) -> str:
-    """Return what a name is about, without what is said of it: the country of `country_of_residence_at_enrollment`."""
+    """Return a name up to its first preposition: the country of `country_of_residence_at_enrollment`."""
     words = normalized(name).split()
     cut = next((n for n, word in enumerate(words) if n and word in _PREPOSITIONS), len(words))
     return name if cut == len(words) else " ".join(words[:cut])
@@ -458,7 +472,9 @@ def _head(name: str) -> str:
 
 @lru_cache(maxsize=1024)
 def head_classes(name: str) -> frozenset[str]:
-    """Return the classes of values that the last word of a name tells: an `employer_state` is a state, whosever it is.
+    """Return the classes of values that the last word of a field's name implies: an `employer_state` is a state.
+
+    Empty if it implies none.
 
     Empty if it tells none.
     """
@@ -472,15 +488,17 @@ def head_classes(name: str) -> frozenset[str]:
 
 
 def _classes_of(words: tuple[str, ...]) -> frozenset[str]:
-    """Return the classes of values that the last two words tell, or the last one."""
+    """Return the classes of values of the concepts that the last two words name, or else the last one; empty for
+    classes that a head does not imply."""
     phrases = _knowledge().phrases
     concepts = phrases.get(frozenset(words[-2:]), ()) or phrases.get(frozenset(words[-1:]), ())
     classes = frozenset(concept(name).values for name in concepts)
     return classes if classes <= _OF_HEADS else frozenset()
 
 
-def _readings(words: tuple[str, ...]) -> Iterable[tuple[frozenset[str], float]]:
-    """Yield sets of words that a header may be reduced to, each with how much that takes away from its meaning."""
+def _reduced_headers(words: tuple[str, ...]) -> Iterable[tuple[frozenset[str], float]]:
+    """Yield the sets of words that a header may be reduced to (without numbers, without modifiers), each with the
+    factor by which its meaning is less plain."""
     modifiers = _knowledge().modifiers
     yield frozenset(words), _EXACT
     spelled = [w for w in words if not w.isdecimal()]
@@ -495,7 +513,7 @@ def _readings(words: tuple[str, ...]) -> Iterable[tuple[frozenset[str], float]]:
 
 
 def _known_phrases(words: frozenset[str]) -> set[frozenset[str]]:
-    """Return the largest phrases that are part of a header."""
+    """Return the longest known phrases that are made of a header's words."""
     holding = _knowledge().holding
     inside = {phrase for word in words for phrase in holding.get(word, ()) if phrase <= words}
     most = max(map(len, inside), default=0)

@@ -30,7 +30,7 @@ class MatcherModel(NamedTuple):
 
 
 def read_model() -> MatcherModel:
-    """Load the weights from matcher.json, with those that are not trained."""
+    """Load the trained weights from matcher.json and add those that are not trained."""
     loaded = json.loads((Path(__file__).parent / "matcher.json").read_bytes())
     pair: dict[str, float] = loaded["pair"]
     same = {"allowed_learnt": pair["allowed"]}  # a confirmed spelling is as good as the value

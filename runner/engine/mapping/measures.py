@@ -36,7 +36,7 @@ class Measure(NamedTuple):
     scale: int | None  # the power of ten that it counts in
 
     def contradicts(self, other: "Measure") -> str:
-        """Name what the two state differently: "unit" or "currency"; empty if nothing."""
+        """Name what the two measures state differently, "unit" or "currency"; empty if nothing."""
         for dimension in self.units.keys() & other.units.keys():
             if self.units[dimension].isdisjoint(other.units[dimension]):
                 return "unit"
@@ -69,7 +69,7 @@ class _Measures(NamedTuple):
 
 @cache
 def _measures() -> _Measures:
-    """Load units, currencies and scales by how they are written from measures.json, once."""
+    """Load and index measures.json, the spellings of units, currencies and scales, once per process."""
     raw: dict[str, Any] = json.loads((Path(__file__).parent / "measures.json").read_bytes())
     units: dict[str, tuple[tuple[str, str], ...]] = dict.fromkeys(raw["percent"].split(), ((PERCENT, PERCENT),))
     for dimension, spellings in raw["units"].items():
@@ -98,15 +98,15 @@ def _measures() -> _Measures:
 
 @lru_cache(maxsize=4096)
 def measure(text: str) -> Measure:
-    """Collect the units, currencies and scale that a text states; NOTHING if it states none."""
-    words = _words(text)
-    asides = [aside_words for aside in _BRACKETS.findall(text) if (aside_words := _words(aside))]
+    """Parse the units, currencies and scale that a header or name states; NOTHING if it states none. Cached by text."""
+    words = _spelled_words(text)
+    asides = [aside_words for aside in _BRACKETS.findall(text) if (aside_words := _spelled_words(aside))]
     ends = {words[-1]} if len(words) > 1 else set[str]()  # where a short spelling counts
     ends.update(aside_words[-1] for aside_words in asides)
     units: dict[str, frozenset[str]] = {}
     currencies: frozenset[str] = frozenset()
     scale: int | None = None
-    for entry, run, before in _entries(words):
+    for entry, run, before in _known_entries(words):
         behind = before in _measures().per
         if run in _measures().short and not (behind or before == "in" or run in ends):
             continue
@@ -117,7 +117,7 @@ def measure(text: str) -> Measure:
         if scale is None and not behind and not before.isdecimal():  # 5 million are an amount
             scale = entry.scale
     if scale is None:
-        scale = 3 if words[-2:] == ["in", "k"] else _written_alone(text)
+        scale = 3 if words[-2:] == ["in", "k"] else _scale_written_alone(text)
     return Measure(units, currencies, scale) if units or currencies or scale is not None else NOTHING
 
 
@@ -125,19 +125,21 @@ _UNIT_LIKE: Final = LazyPattern(r"[(\[]?(?=[^\s]*[/%\u00b0\u00b5\u03bc\u00b2\u00
 
 
 def is_unit(text: str) -> bool:
-    """Whether a text is nothing but a unit: `kg`, `mg/l`, `(EUR)`, `µS/cm`."""
+    """Whether a text, such as the cell below a header, is nothing but a unit: `kg`, `mg/l`, `(EUR)`, `µS/cm`."""
     if len(text) > _SHORT_TEXT or not text.strip():
         return False
     if _UNIT_LIKE.fullmatch(text.strip()):
         return True
-    words = _words(text)
-    known_entries = [entry for entry, _, _ in _entries(words)]
-    known_words = sum(len(run.split()) for _, run, _ in _entries(words)) + sum(w in _measures().per for w in words)
+    words = _spelled_words(text)
+    known_entries = [entry for entry, _, _ in _known_entries(words)]
+    known_words = sum(len(run.split()) for _, run, _ in _known_entries(words)) + sum(
+        w in _measures().per for w in words
+    )
     return bool(known_entries) and known_words >= len(words)
 
 
 def measure_of(texts: Iterable[str]) -> Measure:
-    """Collect what several names of one thing state together."""
+    """Merge what several names of one field state: all units and currencies, and the first scale."""
     measures = [text_measure for text in texts if (text_measure := measure(text)) is not NOTHING]
     if len(measures) < 2:
         return measures[0] if measures else NOTHING
@@ -149,8 +151,8 @@ def measure_of(texts: Iterable[str]) -> Measure:
     return Measure(units, frozenset[str]().union(*(text_measure.currencies for text_measure in measures)), scale)
 
 
-def _words(text: str) -> list[str]:
-    """Split a text into words, signs of currencies and powers of ten spelled out."""
+def _spelled_words(text: str) -> list[str]:
+    """Normalize a text to words for `measure` and `is_unit`, with signs of currencies and powers of ten spelled out."""
     text = text[:_LONGEST].replace("/", " per ")
     if "1" in text:
         text = _POWER.sub(lambda m: f" power {m[1] or _RAISED[m[2]]} ", text)
@@ -161,27 +163,28 @@ def _words(text: str) -> list[str]:
     return normalized(text).split()
 
 
-def _entries(words: list[str]) -> Iterator[tuple[_Entry, str, str]]:
-    """Yield each run of words that is known, the longest where several are, with its words and the word before it."""
+def _known_entries(words: list[str]) -> Iterator[tuple[_Entry, str, str]]:
+    """Yield the runs of words that measures.json knows, the longest at each place: what the run may mean, its words,
+    and the word before it."""
     known = _measures().entries
     at = 0
     while at < len(words):
-        entry, size = _scaled(words, at)
+        entry, size = _read_scale(words, at)
         if entry is None:
             longest = range(min(_WORDS, len(words) - at), 0, -1)
             sized = ((known_entry, n) for n in longest if (known_entry := known.get(" ".join(words[at : at + n]))))
             entry, size = next(sized, (None, size))
         before = words[at - 1] if at else ""
         if entry is not None:
-            following = _scale_behind(words, at + size) if entry.currencies and entry.scale is None else None
+            following = _scale_after_currency(words, at + size) if entry.currencies and entry.scale is None else None
             if following is not None:  # € m, USD 000
                 entry, size = entry._replace(scale=following, units=()), size + 1
             yield entry, " ".join(words[at : at + size]), before
         at += size
 
 
-def _scale_behind(words: list[str], at: int) -> int | None:
-    """Return the scale that the word at a position is, behind a currency; None if it is none."""
+def _scale_after_currency(words: list[str], at: int) -> int | None:
+    """Return the power of ten that the word behind a currency means (`€ m`, `USD 000`); None if it is not a scale."""
     if at >= len(words):
         return None
     return _PREFIXES.get(words[at], 3 if _ZEROS.fullmatch(words[at]) else None)
@@ -191,8 +194,9 @@ def _scale_behind(words: list[str], at: int) -> int | None:
 _ORDINARY: Final = frozenset({"mars", "tars", "mall", "ball", "tall"})
 
 
-def _scaled(words: list[str], at: int) -> tuple[_Entry | None, int]:
-    """Read a scale that is written with digits, or with a currency, and count its words; None if none starts here.
+def _read_scale(words: list[str], at: int) -> tuple[_Entry | None, int]:
+    """Read a scale at position `at` that is written with digits or with a currency (`TEUR`, `k €`, `1.000 €`, `'000`,
+    `10^6`); return it and how many words it takes, None if none starts here.
 
     `TEUR`, `k €`, `1.000 €`, `'000`, `10^6`.
     """
@@ -205,17 +209,17 @@ def _scaled(words: list[str], at: int) -> tuple[_Entry | None, int]:
     if word == "power" and rest and rest[0].isdecimal():
         return _Entry(scale=int(rest[0])), 2
     if word in {"1", "1000", "1000000"}:
-        return _thousand(words, at)
+        return _read_thousand(words, at)
     return _with_prefix(word, rest)
 
 
 def _with_prefix(word: str, rest: list[str]) -> tuple[_Entry | None, int]:
-    """Read a currency with a prefix, as a word of its own or in one word with it (`k €`, `TEUR`), and count its words;
-    None if it is not one."""
-    beside = _currencies(rest[0]) if rest and word not in {"b", "mm"} else None
+    """Read a currency that has a prefix, in two words or one (`k €`, `TEUR`), and return it with the number of words;
+    None if there is none."""
+    next_currencies = _currencies(rest[0]) if rest and word not in {"b", "mm"} else None
     for prefix, power in _PREFIXES.items():
-        if word == prefix and beside:
-            return _Entry(currencies=beside, scale=power), 2
+        if word == prefix and next_currencies:
+            return _Entry(currencies=next_currencies, scale=power), 2
         if word in _ORDINARY or not word.startswith(prefix):
             continue
         if currencies := _currencies(word[len(prefix) :]):
@@ -229,8 +233,9 @@ def _currencies(word: str) -> frozenset[str]:
     return entry.currencies if entry is not None else frozenset()
 
 
-def _thousand(words: list[str], at: int) -> tuple[_Entry | None, int]:
-    """Read the scale of `x 1.000`, `in 1.000` or `1.000 €`, and count its words; None for a 1000 by itself."""
+def _read_thousand(words: list[str], at: int) -> tuple[_Entry | None, int]:
+    """Read the scale of `x 1.000`, `in 1.000` or `1.000 €` and return it with the number of words; None for a 1000 by
+    itself."""
     end = at + 1
     while words[at] == "1" and end < len(words) and words[end] == "000":
         end += 1
@@ -240,8 +245,9 @@ def _thousand(words: list[str], at: int) -> tuple[_Entry | None, int]:
     return (_Entry(scale=zeros), end - at) if zeros and is_stated else (None, end - at)
 
 
-def _written_alone(text: str) -> int | None:
-    """Read a scale in brackets of its own, or at the end of a run of signs without blanks: `(K)`, `(1.000)`, 単位千円.
+def _scale_written_alone(text: str) -> int | None:
+    """Read a scale in brackets of its own, or at the end of a run of signs without blanks: `(K)`, `(1.000)`, 単位千円;
+    returns the power of ten.
 
     None if there is none.
     """

@@ -57,18 +57,21 @@ class Nearness:
     """The fields of a manifest, to find those that a column is near to."""
 
     def __init__(self, fields: Sequence[Field], allowed: Sequence[Collection[Any] | None]) -> None:
+        """Index the fields' names, descriptions and allowed values by word. `allowed`: by field, None where any value
+        is."""
         names = [(n, tokens(name)) for n, field in enumerate(fields) for name, _ in field.names[:_NAMES]]
-        self._names = _Texts(names, len(fields), _MISSED)
+        self._names = _TextIndex(names, len(fields), _MISSED)
         described = [(n, _content(field.description)) for n, field in enumerate(fields) if field.description]
-        self._descriptions = _Texts(described, len(fields), _UNTOLD) if described else None
-        self._values = _Values(allowed) if any(allowed) else None
+        self._descriptions = _TextIndex(described, len(fields), _UNTOLD) if described else None
+        self._values = _ValueIndex(allowed) if any(allowed) else None
 
     def of(self, headers: Sequence[str], texts: Sequence[str]) -> dict[int, Near]:
-        """Measure how near a column with such headers and values is to each field that it is near to."""
+        """Measure how near a column with such headers and values is to each field; fields that it is hardly near to are
+        left out."""
         words: dict[int, float] = {}
         for header in headers:
-            for n, x in self._names.like(header).items():
-                words[n] = max(words.get(n, 0.0), x)
+            for n, share in self._names.like(header).items():
+                words[n] = max(words.get(n, 0.0), share)
         described = self._descriptions.like(headers[0]) if self._descriptions and headers else {}
         values = self._values.like(texts) if self._values else {}
         near_by_field = {
@@ -78,7 +81,7 @@ class Nearness:
         return {n: near for n, near in near_by_field.items() if max(near) >= LEAST}
 
 
-class _Texts:
+class _TextIndex:
     """Short texts of fields (their names, or their descriptions), found by the words of a header."""
 
     def __init__(self, texts: Sequence[tuple[int, tuple[str, ...]]], fields: int, missed: float) -> None:
@@ -99,21 +102,22 @@ class _Texts:
         self._leading = frozenset(word for word, with_it in owners.items() if len(with_it) <= _most(fields))
         self._rarest = rarity("", _UNSEEN, fields)
         self._weights = [sum([self._rarity[word] for word in words]) for words in self._words]  # by text
-        self._spellings = _Spellings(self._having)
+        self._spellings = _SpellingIndex(self._having)
 
     def like(self, header: str) -> dict[int, float]:
-        """Score each field by the weight of the words in common over the weight of all words."""
+        """Score each field by the weight of the words that its texts share with a header, over the weight of all their
+        words."""
         asked_words = tokens(header)
         matched = {word: self._spellings.of(word) for word in asked_words}
-        by_text = {at: self._overlap(at, matched) for at in self._texts_with(matched)}
-        by_text |= {at: max(x, by_text.get(at, 0.0)) for at, x in self._by_initials(asked_words)}
+        by_text = {text: self._overlap(text, matched) for text in self._texts_with(matched)}
+        by_text |= {text: max(score, by_text.get(text, 0.0)) for text, score in self._by_initials(asked_words)}
         by_field: dict[int, float] = {}
-        for at, x in by_text.items():
-            by_field[self._owners[at]] = max(x, by_field.get(self._owners[at], 0.0))
+        for text, score in by_text.items():
+            by_field[self._owners[text]] = max(score, by_field.get(self._owners[text], 0.0))
         return by_field
 
     def _texts_with(self, matched: Mapping[str, Mapping[str, float]]) -> set[int]:
-        """Return the numbers of texts worth comparing: those with a word that few fields have, else some with the
+        """Return the texts worth comparing with a header: those with a word that few fields have, or else some with the
         rarest one.
 
         `matched`: as in `_overlap`.
@@ -124,16 +128,16 @@ class _Texts:
         rarest = min((self._having[word] for word in words), key=len, default=[])
         return set(rarest[:_MOST_COMPARED])
 
-    def _by_initials(self, asked: tuple[str, ...]) -> Iterator[tuple[int, float]]:
-        """Texts that a header has the initials of (`LVI`), or that have the header's (`Body Mass Index`), each with how
-        much that counts."""
-        if len(asked) == 1 and len(asked[0]) > 1:
-            yield from ((at, _INITIALS) for at in self._initials.get(asked[0], ()))
-        if len(asked) > 2 and (short := _initials(asked)) in self._having:
+    def _by_initials(self, header_words: tuple[str, ...]) -> Iterator[tuple[int, float]]:
+        """Yield texts that a header abbreviates to initials (`LVI`), or that abbreviate the header (`Body Mass Index`),
+        each with its score."""
+        if len(header_words) == 1 and len(header_words[0]) > 1:
+            yield from ((at, _INITIALS) for at in self._initials.get(header_words[0], ()))
+        if len(header_words) > 2 and (short := _initials(header_words)) in self._having:
             yield from ((at, _INITIALS * self._rarity[short] / self._weights[at]) for at in self._having[short])
 
-    def _overlap(self, at: int, matched: Mapping[str, Mapping[str, float]]) -> float:
-        """Divide the weight of the words that a text and a header have in common by the weight of all, from 0 to 1.
+    def _overlap(self, text: int, matched: Mapping[str, Mapping[str, float]]) -> float:
+        """Divide the weight of the words that a text and a header share by the weight of all their words, from 0 to 1.
 
         `matched`: the header's words, each with the words of fields that may be the same and how much each counts.
         """
@@ -141,20 +145,21 @@ class _Texts:
         lacking = 0.0
         for word, likenesses in matched.items():
             likeness, twin = max(
-                [(likenesses[own_word], own_word) for own_word in self._words[at] if own_word in likenesses],
+                [(likenesses[own_word], own_word) for own_word in self._words[text] if own_word in likenesses],
                 default=(0.0, ""),
             )
             if likeness > shared.get(twin, 0.0):
                 shared[twin] = likeness
             lacking += (1 - likeness) * self._rarity.get(word, _LITTLE if word in _LITTLE_WORDS else self._rarest)
         common = sum([self._rarity[word] * likeness for word, likeness in shared.items()])
-        return common / (common + self._missed * (self._weights[at] - common) + _MISSED * lacking) if common else 0.0
+        return common / (common + self._missed * (self._weights[text] - common) + _MISSED * lacking) if common else 0.0
 
 
-class _Spellings:
+class _SpellingIndex:
     """Words of fields, found by other spellings of them; remembers what it found."""
 
     def __init__(self, words: Iterable[str]) -> None:
+        """Index the words of fields by first letter and by usual spelling."""
         self._starting: dict[str, list[str]] = {}  # first letter -> words
         self._meaning: dict[str, list[str]] = {}  # a word in its usual spelling -> words
         for word in words:
@@ -164,18 +169,19 @@ class _Spellings:
         self._known: dict[str, dict[str, float]] = {}
 
     def of(self, word: str) -> Mapping[str, float]:
-        """Return the words that may be the same, each with how much it counts then; remembered."""
+        """Return the indexed words that may be the same word, each with how much it then counts; remembered by word."""
         if word not in self._known:
             self._known[word] = self._find(word)
         return self._known[word]
 
     def _find(self, word: str) -> dict[str, float]:
-        """Find the words of fields that may be the same as a word, each with how alike they are."""
+        """Find the indexed words that may be the same word: cut off, abbreviated, inflected, spelled otherwise or
+        synonymous; each with how alike it is."""
         if word in _LITTLE_WORDS:
             return {word: 1.0} if word in self._starting.get(word[0], ()) else {}
         likenesses: dict[str, float] = {}
         for other in self._starting.get(word[0], ()):
-            if likeness := _alike(word, other):
+            if likeness := _word_likeness(word, other):
                 likenesses[other] = likeness
         usual = usual_spelling(word)
         for meant in usual:
@@ -188,9 +194,9 @@ class _Spellings:
 
 
 @lru_cache(maxsize=32768)
-def _alike(a: str, b: str) -> float:
-    """Measure how much a word counts for another that starts with the same letter: cut off, inflected or without its
-    vowels."""
+def _word_likeness(a: str, b: str) -> float:
+    """Measure, for two words with the same first letter, how much one counts as the other: cut off, inflected or
+    without its vowels; 0 for two words of their own."""
     if a == b:
         return 1.0
     if not _LITTLE_WORDS.isdisjoint((a, b)) or a.isdecimal() or b.isdecimal():
@@ -217,43 +223,44 @@ def _is_skeleton(short: str, long: str) -> bool:
     return _VOWELS.isdisjoint(short[1:]) and all(letter in letters for letter in short)
 
 
-class _Values:
+class _ValueIndex:
     """The allowed values of fields, found by the words of a column's values."""
 
     def __init__(self, allowed: Sequence[Collection[Any] | None]) -> None:
+        """Index the words of the fields' allowed values; fields with very many values are left out."""
         having: dict[str, list[int]] = {}  # word of a value -> fields
-        left = _ALL_ALLOWED
-        count = 0
+        remaining_values = _ALL_ALLOWED
+        indexed_fields = 0
         for n, values in enumerate(allowed):
-            if not values or len(values) > min(_ALLOWED, left):
+            if not values or len(values) > min(_ALLOWED, remaining_values):
                 continue
-            left -= len(values)
-            count += 1
+            remaining_values -= len(values)
+            indexed_fields += 1
             for word in {word for value in values for word in _value_words(str(value))}:
                 having.setdefault(word, []).append(n)
-        self._rarity = {word: rarity(word, len(fields), count) for word, fields in having.items()}
-        self._rarest = rarity("", _UNSEEN, count)
-        self._having = {word: fields for word, fields in having.items() if len(fields) <= _most(count)}
+        self._rarity = {word: rarity(word, len(fields), indexed_fields) for word, fields in having.items()}
+        self._rarest = rarity("", _UNSEEN, indexed_fields)
+        self._having = {word: fields for word, fields in having.items() if len(fields) <= _most(indexed_fields)}
 
     def like(self, texts: Sequence[str]) -> dict[int, float]:
-        """Measure how far the values are made of rare words that the allowed values of each field have."""
+        """Measure for each field how far a column's values consist of rare words of its allowed values, from 0 to 1."""
         counts = Counter(texts[:_VALUES])
         sums: dict[int, float] = {}
         for text, count in counts.items():
-            for n, x in self._like(text).items():
-                sums[n] = sums.get(n, 0.0) + sqrt(count) * x
-        whole = sum(map(sqrt, counts.values()))
-        return {n: x / whole for n, x in sums.items()}
+            for n, share in self._like(text).items():
+                sums[n] = sums.get(n, 0.0) + sqrt(count) * share
+        all_counts = sum(map(sqrt, counts.values()))
+        return {n: share / all_counts for n, share in sums.items()}
 
     def _like(self, text: str) -> dict[int, float]:
-        """Measure how much a text is like the allowed values of each field."""
+        """Measure for each field how much one value is like its allowed values, from 0 to 1."""
         words = _value_words(text)
-        whole = sum([self._rarity.get(word, self._rarest) for word in words])
-        hits: dict[int, float] = {}
+        total_rarity = sum([self._rarity.get(word, self._rarest) for word in words])
+        shared_rarity: dict[int, float] = {}
         for word in words:
             for n in self._having.get(word, ()):
-                hits[n] = hits.get(n, 0.0) + self._rarity[word]
-        return {n: min(1.0, hit) * sqrt(min(1.0, hit / whole)) for n, hit in hits.items()}
+                shared_rarity[n] = shared_rarity.get(n, 0.0) + self._rarity[word]
+        return {n: min(1.0, shared) * sqrt(min(1.0, shared / total_rarity)) for n, shared in shared_rarity.items()}
 
 
 @lru_cache(maxsize=8192)

@@ -41,7 +41,11 @@ _NEVER: Final[Mapping[str, frozenset[str]]] = {
 
 
 def odd_kind(field: Field, classes: frozenset[str], seen: Mapping[str, float], *, is_known: bool) -> str:
-    """Name what most values are, if the field never has such values; empty if it may have them.
+    """Name the kind that most values are of (`dates`, `email addresses`) if a text field of this name never has such
+    values; empty if it may.
+
+    `classes`: what values of the field look like in general. `seen`: the shares of a column's profile. `is_known`: all
+    words of the field's name say what it is, not only the last one.
 
     `classes`: what values of the field look like in general. `seen`: the shares of a profile. `is_known`: all words of
     the field's name say what it is, not only the last one.
@@ -56,7 +60,7 @@ def odd_kind(field: Field, classes: frozenset[str], seen: Mapping[str, float], *
         classes = frozenset({"person"})  # whatever has a name
     elif not _are_whole_words(tokens):
         return ""
-    kind = _kind(seen)
+    kind = _plain_kind(seen)
     if _may_be_written_as(kind, classes, name, is_name=is_name):
         return ""
     if seen["decimal"] >= _PLAIN and not name.isdisjoint(_GOODS):
@@ -65,7 +69,7 @@ def odd_kind(field: Field, classes: frozenset[str], seen: Mapping[str, float], *
 
 
 def _never_has(classes: frozenset[str], kind: str, *, is_known: bool) -> bool:
-    """Whether a field of these classes never has values of this kind."""
+    """Whether no class that the field's values may have includes values of this kind."""
     if kind == "words" and is_known and classes <= _AMOUNTS:
         return True
     return classes <= _NEVER.get(kind, frozenset())
@@ -77,14 +81,16 @@ def _are_whole_words(tokens: Sequence[str]) -> bool:
 
 
 def _may_be_written_as(kind: str, classes: frozenset[str], name: frozenset[str], *, is_name: bool) -> bool:
-    """Whether such values are usual there: a manager as an email address or a number, a place as a rank."""
+    """Whether values of this kind are usual for such a field all the same: a manager as an email address or a number, a
+    place as a rank."""
     if not is_name and classes & _NAMES and kind != "dates":
         return True
     return kind == "numbers" and bool(classes & _PLACES) and name.isdisjoint(_TOWNS)
 
 
-def _kind(seen: Mapping[str, float]) -> str:
-    """Name what nearly all values plainly are; empty if they are nothing in particular."""
+def _plain_kind(seen: Mapping[str, float]) -> str:
+    """Name the kind that nearly all values are of, by the shares of their profile; empty if they are of no kind in
+    particular."""
     shares = {
         "email addresses": seen["email"],
         "web addresses": seen["url"],

@@ -39,8 +39,12 @@ def lay_out(
     use_labels: bool = False,
     added: Mapping[str, tuple[str, Sequence[int]]] | None = None,
 ) -> tuple[list[OutColumn], list[TablePlan]]:
-    """Lay out the output: return its columns, which are the union of all tables' columns, and a plan for each of
-    `tables`.
+    """Decide the output's columns, the union of all tables' columns, and for each of `tables` where each output column
+    comes from.
+
+    `tables`: per table the position of each field's column, and the unmapped columns; unmapped columns of one name
+    share one output column. By `policy` they come after the field that they followed (`keep`), last as `raw_<header>`
+    (`prefix`) or not at all (`drop`). `added` columns come last: kind -> its header and its position in each table.
 
     `tables`: the position of each field's column, and the unmapped columns. Those of one name share one output column.
     With `keep` an unmapped column comes after the field it followed in its source; with `prefix` all of them come last
@@ -49,20 +53,20 @@ def lay_out(
     """
     names = [(f.label or f.name) if use_labels else f.name for f in fields]
     headers = _Headers([*names, *(f.name for f in fields)])
-    extras = _UnmappedColumns(policy, headers)
-    unmapped = [extras.add(columns) for _, columns in tables]
-    keyed = extras.among(list(zip(fields, names, strict=True)))
-    last = [
-        (OutColumn(headers.claim(name), None, added=what), places) for what, (name, places) in (added or {}).items()
+    unmapped_columns = _UnmappedColumns(policy, headers)
+    positions_by_table = [unmapped_columns.add(columns) for _, columns in tables]
+    keyed_columns = unmapped_columns.among(list(zip(fields, names, strict=True)))
+    added_columns = [
+        (OutColumn(headers.claim(name), None, added=kind), places) for kind, (name, places) in (added or {}).items()
     ]
     plans = [
         TablePlan(
-            tuple(mapped.get(key) if isinstance(key, str) else positions.get(key) for _, key in keyed)
-            + tuple(places[n] for _, places in last)
+            tuple(mapped.get(key) if isinstance(key, str) else positions.get(key) for _, key in keyed_columns)
+            + tuple(places[n] for _, places in added_columns)
         )
-        for n, ((mapped, _), positions) in enumerate(zip(tables, unmapped, strict=True))
+        for n, ((mapped, _), positions) in enumerate(zip(tables, positions_by_table, strict=True))
     ]
-    return [column for column, _ in (*keyed, *last)], plans
+    return [column for column, _ in (*keyed_columns, *added_columns)], plans
 
 
 # An unmapped column: its header in lower case, and its place among those of its table that share the header.
@@ -89,31 +93,35 @@ class _UnmappedColumns:
     """Collects the output columns of unmapped columns, table by table."""
 
     def __init__(self, policy: str, headers: _Headers) -> None:
+        """Start without columns; `headers` hands out the names that they get."""
         self._policy = policy
         self._headers = headers
         self.columns: dict[_Key, OutColumn] = {}
         self._after: dict[_Key, str | None] = {}  # the field that each follows
 
     def add(self, columns: Sequence[UnmappedColumn]) -> dict[_Key, int]:
-        """Add the unmapped columns of one table; returns the position of each in the table."""
-        places: dict[_Key, int] = {}
+        """Add one table's unmapped columns to the output, with headers claimed for new ones; return where each is in
+        that table, by key."""
+        positions: dict[_Key, int] = {}
         for column in columns if self._policy != "drop" else ():
             wanted = f"raw_{column.header}" if self._policy == "prefix" else column.header
             nth = 0
-            while (wanted.casefold(), nth) in places:
+            while (wanted.casefold(), nth) in positions:
                 nth += 1
             key = (wanted.casefold(), nth)
-            places[key] = column.position
+            positions[key] = column.position
             if key not in self.columns:
                 header = self._headers.claim(wanted)
                 self.columns[key] = OutColumn(header, None, header != wanted, column.certain)
                 self._after[key] = column.after
             elif column.certain:
                 self.columns[key] = self.columns[key]._replace(certain=True)
-        return places
+        return positions
 
     def among(self, fields: Sequence[tuple[Field, str]]) -> list[tuple[OutColumn, str | _Key]]:
-        """List all columns of the output, each with the name of its field or the key of an unmapped column.
+        """List all output columns in order, each with its field's name or the key of its unmapped column.
+
+        `fields`: each with its header. Unmapped columns come after their fields, or all at the end.
 
         `fields`: each with its header. Unmapped columns come after their fields, or all at the end.
         """

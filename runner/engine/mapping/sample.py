@@ -42,6 +42,8 @@ class Sample:
     """The first values of a column, and what each type makes of them, worked out once."""
 
     def __init__(self, values: Sequence[Any]) -> None:
+        """Store the values that are not empty and their texts; everything else is computed when asked for and then
+        remembered."""
         self.values = [v for v in values if v is not None]
         self.texts = [t for t in map(text_of, self.values) if t.strip()]
         self._fits: dict[Any, float | None] = {}
@@ -51,15 +53,16 @@ class Sample:
         self._text: str | None = None  # all tested values, if they are texts
 
     def fit(self, field: Field) -> float | None:
-        """Return the share of values that are of the field's type; None where there is no evidence. Remembered by
-        type."""
+        """Return the share of values that the field's type accepts; None without values. Remembered by type and reading
+        options."""
         key = (field.type, field.formats, field.decimal, field.day_first, field.clean)
         if key not in self._fits:
-            self._fits[key] = self._fit(field)
+            self._fits[key] = self._measure_fit(field)
         return self._fits[key]
 
     def class_log_odds(self) -> Mapping[str, float]:
-        """Weigh how likely each class of values is, as log-odds against the average column."""
+        """Return for each class of values (a name, a city …) how likely this column's values are of it, as log-odds
+        against the average column; computed once."""
         if self._class_log_odds is None:
             size = len(self.texts)
             raw_odds = {} if size < FEWEST else class_log_odds(self._all_traits(), model().classes)
@@ -72,45 +75,46 @@ class Sample:
         return dict(zip(TRAITS, traits, strict=True)) if traits else {}
 
     def _all_traits(self) -> list[float] | None:
-        """Return `traits_of` the values, worked out once; None if all are blank."""
+        """Return the traits of the values that the trained classes are weighed by, computed once; None if all are
+        blank."""
         if self._traits is None:
             self._traits = traits_of(self.texts)
         return self._traits
 
-    def _fit(self, field: Field) -> float | None:
-        """Measure the share of values that are of a field's type; None if there are none."""
+    def _measure_fit(self, field: Field) -> float | None:
+        """Convert the first values with the field's own converter and return the share that succeeds; None if there are
+        none."""
         values = self.values[:TESTED]
         if not values:
             return None
-        if field.clean == _STRIPPED and not field.formats and self._rules_out(field.type):
+        if field.clean == _STRIPPED and not field.formats and self._excludes_type(field.type):
             return 0.0
         out, bad = Converter(field, values).convert(values)
         present = sum(v is not None for v in out)
         return (present - len(bad)) / present if present else None
 
-    def _rules_out(self, kind: str) -> bool:
-        """Whether all values are typed cells that are never of a type, or texts without the signs or words that every
-        value of it has, however it is written."""
+    def _excludes_type(self, field_type: str) -> bool:
+        """Whether no value can be of a type, without converting any: all are cells of other types, or texts without the
+        signs or words that every such value has."""
         if str not in self._kinds:
-            return all(kind in _NEVER.get(one, ()) for one in self._kinds)
+            return all(field_type in _NEVER.get(cell_type, ()) for cell_type in self._kinds)
         values = self.values[:TESTED]
         if self._text is None:
             self._text = "".join(values) if self._kinds == {str} else ""
         text = self._text
         if not text.strip():
             return False
-        if kind == "boolean":
+        if field_type == "boolean":
             return text.isascii() and BOOLEANS.keys().isdisjoint([value.strip().casefold() for value in values])
-        if kind in _OF_DIGITS:
+        if field_type in _OF_DIGITS:
             return text.isascii() and _DIGIT.search(text) is None
-        if kind == "email":
+        if field_type == "email":
             return "@" not in text
-        return kind == "url" and "://" not in text and "www." not in text.casefold()
+        return field_type == "url" and "://" not in text and "www." not in text.casefold()
 
 
 def type_fit(sample: Sample, field: Field) -> str | None:
-    """Say how values speak for a field's type or plainly against it, as the name of a number in matcher.NAMES; None if
-    they do not."""
+    """Name how values speak for or against a field's type, as a number of matcher.NAMES; None if they say nothing."""
     if field.type in UNTESTED or len(sample.values) < FEWEST:
         return None
     fit = sample.fit(field)
@@ -124,8 +128,8 @@ def type_fit(sample: Sample, field: Field) -> str | None:
 
 
 def pattern_fit(sample: Sample, field: Field) -> tuple[str, float] | None:
-    """Say how values speak for a field's pattern or against it: the name of a number in matcher.NAMES and the number;
-    None if they do not.
+    """Return the name (of matcher.NAMES) and size of the number by which values speak for or against a field's pattern;
+    None if they say nothing.
 
     A pattern that fits says the less the more other texts it fits.
     """
@@ -142,24 +146,24 @@ def pattern_fit(sample: Sample, field: Field) -> tuple[str, float] | None:
 def allowed_fit(
     sample: Sample, allowed: frozenset[Any] | None, spelled: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, float]:
-    """Say how values speak for a field's allowed values or against them, as numbers of matcher.NAMES.
+    """Return the named numbers by which values speak for or against a field's allowed values.
 
     Values that are all among the allowed ones speak for an enum; few different ones speak softly, and so do yes and no,
-    bare numbers and single letters: many columns hold those.
-    `spelled`: texts that were confirmed to mean one of them. They agree, too, but such short ones are no reason.
+    bare numbers and single letters: many columns hold those. `spelled`: texts that were confirmed to mean one of them.
+    They agree, too, but such short ones are no reason.
     """
     if not allowed or len(sample.texts) < FEWEST:
         return {}
     folded = [fold(t) for t in sample.texts[:TESTED]]
-    listed = [f for f in folded if f in allowed]
-    confirmed = [f for f in folded if f in spelled] if spelled else []
-    fit = (len(listed) + len(confirmed)) / len(folded)
+    allowed_texts = [f for f in folded if f in allowed]
+    confirmed_texts = [f for f in folded if f in spelled] if spelled else []
+    fit = (len(allowed_texts) + len(confirmed_texts)) / len(folded)
     if fit >= GOOD:
         strength = (1.0 if len({spelled.get(f, f) for f in folded}) > 2 else 0.6) / len(folded)
-        specific = sum(map(_is_specific, listed))
+        specific = sum(map(_is_specific, allowed_texts))
         sums = {
-            "allowed": specific + _COMMON * (len(listed) - specific),
-            "allowed_learnt": sum(map(_is_specific, confirmed)),
+            "allowed": specific + _COMMON * (len(allowed_texts) - specific),
+            "allowed_learnt": sum(map(_is_specific, confirmed_texts)),
         }
         return {name: strength * x for name, x in sums.items() if x}
     return {"allowed_against": 1.0} if fit < POOR / 2 else {}

@@ -101,7 +101,7 @@ class MappingChoice(NamedTuple):
     tier: str = "none"
 
     def decided(self, field: str | None, rule: str, note: str, tier: str) -> "MappingChoice":
-        """Copy the choice as a person, a memory or a hook decided its field; `rule` and `tier`: by what."""
+        """Return a copy in which a person, a memory or a hook has decided the field; `rule` and `tier` say by what."""
         others = tuple(other for other in self.runners_up if other.field != field)
         return self._replace(
             field=field,
@@ -124,8 +124,8 @@ def choose(
     recall: Recall = EMPTY,
     shown: ListedFields = IN_SHORT,
 ) -> list[MappingChoice]:
-    """Choose a field for every column, and return the choices in the columns' order; each field goes to one column at
-    most.
+    """Choose a field for every column of one table and return the choices in the columns' order; each field goes to one
+    column at most.
 
     `detected`: what Python rules said. `allowed`: the values that a field allows. `recall`: what was learnt.
     """
@@ -136,7 +136,8 @@ class _Chooser:
     """Chooses between one table's columns and the fields: decided once it is made, `choices` then says why.
 
     Columns are named by their position, fields by their number. While pairs are assigned, best evidence first, rivals
-    of a pair that is given up are noted in `_torn` and `_twins`, and the chances of one that holds in `_chances`.
+    of a pair that is given up are noted in `_undecided_fields` and `_undecided_columns`, and the chances of one that
+    holds in `_chances`.
     """
 
     def __init__(
@@ -147,7 +148,8 @@ class _Chooser:
         weigher: Weigher,
         shown: ListedFields,
     ) -> None:
-        """Rank all pairs of column and field, and assign the fields."""
+        """Weigh and rank all pairs of column and field, and assign the fields; `choices` only explains what was decided
+        here."""
         self._columns = {c.position: c for c in columns}
         self._fields = fields
         self._threshold = threshold
@@ -158,54 +160,58 @@ class _Chooser:
         self._odds = {
             at: {n: exp(min(_CEILING, total)) for n, total in totals.items()} for at, totals in self._totals.items()
         }
-        self._whole = {at: 1.0 + sum(odds.values()) for at, odds in self._odds.items()}  # of all fields and of none
-        self._constant = {n for n, f in enumerate(fields) if not f.needs_column}  # every row has its value already
-        self._torn: dict[int, tuple[int, ...]] = {}  # columns that fit several fields equally well
-        self._twins: dict[int, tuple[int, list[int]]] = {}  # columns that fit a field as well as others do
+        # Of all fields and of none.
+        self._total_odds = {at: 1.0 + sum(odds.values()) for at, odds in self._odds.items()}
+        # Every row has the value of these already.
+        self._constant_fields = {n for n, f in enumerate(fields) if not f.needs_column}
+        self._undecided_fields: dict[int, tuple[int, ...]] = {}  # columns that fit several fields equally well
+        self._undecided_columns: dict[int, tuple[int, list[int]]] = {}  # columns that fit a field as well as others do
         self._chances: dict[tuple[int, int], float] = {}  # of pairs that held when they were chosen
         # Last: these need all of the above.
-        self._ranks = {pair: rank for pair in self._candidates() if (rank := self._rank(*pair))}
+        self._ranks = {pair: rank for pair in self._likely_pairs() if (rank := self._rank_pair(*pair))}
         self._chosen = assign(self._ranks, self._still_holds)  # column -> field
-        self._owner = {f: c for c, f in self._chosen.items()}  # field -> column
+        self._column_of = {f: c for c, f in self._chosen.items()}  # field -> column
 
-    def _candidates(self) -> Iterator[tuple[int, int]]:
-        """Yield pairs of column and field that are likely enough, or of which the header is the field's name."""
+    def _likely_pairs(self) -> Iterator[tuple[int, int]]:
+        """Yield the pairs of column and field that may be assigned: likely enough, or with the field's own name as
+        header."""
         for at, odds_by_field in self._odds.items():
             named = self._weigher.named(at)
             for n, odds in odds_by_field.items():
                 is_likely = odds / (1.0 + odds) >= self._threshold
-                if (is_likely or n in named) and n not in self._constant:
+                if (is_likely or n in named) and n not in self._constant_fields:
                     yield at, n
 
     def choices(self) -> list[MappingChoice]:
         """What was decided for each column, and why."""
-        return [self._choice(column) for column in self._columns.values()]
+        return [self._make_choice(column) for column in self._columns.values()]
 
     def _chance(self, column: int, field: int, without: frozenset[int] = frozenset()) -> float:
         """How likely a pair is among the fields of its column and none, apart from fields that are out of question."""
         odds = self._odds[column]
-        return odds[field] / (self._whole[column] - sum([odds[n] for n in without]))
+        return odds[field] / (self._total_odds[column] - sum([odds[n] for n in without]))
 
-    def _alone(self, column: int, field: int) -> float:
+    def _probability_alone(self, column: int, field: int) -> float:
         """How likely a pair is against no field, whatever other fields the column may be."""
         odds = self._odds[column][field]
         return odds / (1.0 + odds)
 
-    def _rank(self, column: int, field: int) -> Rank | None:
-        """Rank the evidence for a pair: rules first, then names, confirmed headers, the same words, the rest.
+    def _rank_pair(self, column: int, field: int) -> Rank | None:
+        """Rank the evidence for a pair for `assign`: Python rules first, then names, confirmed headers, the same words,
+        the rest; None where it is not enough.
 
         None where it is not enough.
         """
         total = self._totals[column][field]
         evidence = self._evidence(column, field)
-        if evidence.rules >= RULE_IS_SURE and self._alone(column, field) >= self._threshold:
+        if evidence.rules >= RULE_IS_SURE and self._probability_alone(column, field) >= self._threshold:
             return Rank((0,), total)
         if evidence.exact is not None:
             if evidence.rules < 0 and evidence.header + evidence.rules < 0.5:
                 return None
             is_doubted = evidence.contradicted or not self._columns[column].sample.texts
             return Rank((evidence.exact + (_DOUBTED if is_doubted else 0),), total)
-        if self._alone(column, field) < self._threshold:
+        if self._probability_alone(column, field) < self._threshold:
             return None
         if evidence.confirmed:
             return Rank((_CONFIRMED,), total)
@@ -216,18 +222,22 @@ class _Chooser:
         return None if is_odd else Rank((_REST, -total), total)
 
     def _still_holds(self, column: int, field: int, chosen: Mapping[int, int]) -> bool:
-        """Whether a pair is still good evidence now that better ones are assigned; `assign` asks before it chooses it.
+        """Decide for `assign`, just before it chooses a pair, whether the evidence still suffices now that better pairs
+        are taken.
+
+        Stores the chance of a pair that holds in `_chances`, else the fields that the column fits equally well in
+        `_undecided_fields`.
 
         Notes the chance of a pair that holds, and the fields that the column fits equally well if it does not.
         """
         if self._ranks[column, field].group[0] < _CONFIRMED:
             return True
-        owned = set(chosen.values()) | self._constant
+        unavailable = set(chosen.values()) | self._constant_fields
         others = [g for g in self._totals[column] if g != field]
-        apart = frozenset(g for g in others if g in owned and self._speaks_alone(column, field, g))
-        chance = self._chance(column, field, apart)
+        not_rivals = frozenset(g for g in others if g in unavailable and self._speaks_alone(column, field, g))
+        chance = self._chance(column, field, not_rivals)
         if chance >= self._threshold:
-            is_alone = self._has_no_rival(column, field, chosen, owned)
+            is_alone = self._has_no_rival(column, field, chosen, unavailable)
             if is_alone:
                 self._chances[column, field] = chance
             return is_alone
@@ -235,45 +245,47 @@ class _Chooser:
         rivals = tuple(
             g
             for g in others
-            if g not in owned and abs(self._totals[column][g] - own_total) <= TIE and (column, g) in self._ranks
+            if g not in unavailable and abs(self._totals[column][g] - own_total) <= TIE and (column, g) in self._ranks
         )
         if rivals:
-            self._torn.setdefault(column, (field, *rivals))
+            self._undecided_fields.setdefault(column, (field, *rivals))
         return False
 
     def _has_no_rival(self, column: int, field: int, chosen: Mapping[int, int], owned: set[int]) -> bool:
-        """Whether no other column is as much this field, and no other field without a column as much this column.
+        """Whether no free column is as much this field, and no free field as much this column; stores rivals in
+        `_undecided_columns` or `_undecided_fields`.
 
         Notes the rivals of a pair that has some.
         """
         group = self._ranks[column, field].group[0]
         twins = self._opposed_columns(column, field, chosen) if group != _CONFIRMED else []
-        if twins or (group >= _REST and (twins := self._equal_columns(column, field, chosen))):
-            self._twins[column] = (field, twins)
+        if twins or (group >= _REST and (twins := self._equally_likely_columns(column, field, chosen))):
+            self._undecided_columns[column] = (field, twins)
             return False
-        plain = self._evidence(column, field).plain
-        rivals = () if plain else tuple(self._also_named(column, field, owned))
+        is_plain = self._evidence(column, field).plain
+        rivals = () if is_plain else tuple(self._other_fields_in_header(column, field, owned))
         if not rivals or group < _REST:
             return True
-        self._torn[column] = (field, *rivals)
+        self._undecided_fields[column] = (field, *rivals)
         return False
 
-    def _equal_columns(self, column: int, field: int, chosen: Mapping[int, int]) -> list[int]:
-        """Other columns without a field that are as likely to be this one: `Phone 1` and `Phone 2`; or that would be,
-        but for what tells them apart, which the field does not say: `Home phone` and `Work phone`.
-        """
+    def _equally_likely_columns(self, column: int, field: int, chosen: Mapping[int, int]) -> list[int]:
+        """Return the columns without a field that are as likely to be this one (`Phone 1` and `Phone 2`), or would be
+        but for words that the field does not have (`Home phone` and `Work phone`)."""
         own_total = self._totals[column][field]
-        near = [
+        close_columns = [
             (c, totals[field] - own_total)
             for c, totals in self._totals.items()
             if c != column and c not in chosen and field in totals and abs(totals[field] - own_total) <= OPPOSED
         ]
-        return [c for c, gap in near if abs(gap) <= TIE or self._are_apart(column, c, field, abs(gap))]
+        return [
+            c for c, gap in close_columns if abs(gap) <= TIE or self._say_different_things(column, c, field, abs(gap))
+        ]
 
     def _opposed_columns(self, column: int, field: int, chosen: Mapping[int, int]) -> list[int]:
-        """Other columns without a field of which one is as much this field as this column: `Qty ordered` and `Qty
-        shipped` for `quantity`, which does not say which. A `Primary phone` is the phone, beside a `Secondary phone`.
-        """
+        """Return the columns without a field whose header is the opposite of this column's while the field does not say
+        which it means: `Qty ordered` and `Qty shipped` for `quantity`. A `Primary phone` is the phone, beside a
+        `Secondary phone`."""
         headers = [
             column_in.headers[0] if column_in.headers and c not in chosen else ""
             for c, column_in in self._columns.items()
@@ -281,8 +293,9 @@ class _Chooser:
         open_to = self._weigher.leaves_open(column, field, headers)
         return [c for c, is_open in zip(self._columns, open_to, strict=True) if is_open and c != column]
 
-    def _are_apart(self, column: int, other: int, field: int, gap: float) -> bool:
-        """Whether each of two columns says something more than the field, and not the same, be it but a number."""
+    def _say_different_things(self, column: int, other: int, field: int, gap: float) -> bool:
+        """Whether two columns' headers each say something more than the field, and not the same: a different number or
+        word. `gap`: how far apart their log-odds are."""
         name = self._evidence(column, field).name or self._fields[field].name
         headers = [*self._columns[column].headers[:1], *self._columns[other].headers[:1]]
         if len(headers) == 2 and are_numbered_alike(*headers):
@@ -291,7 +304,8 @@ class _Chooser:
         return len(extra) == 2 and extra[0] != extra[1] and (gap <= CONTRAST or are_opposite(*extra))
 
     def _speaks_alone(self, column: int, field: int, owned: int) -> bool:
-        """Whether something speaks for the field that does not speak as well for another one, `owned` by a column."""
+        """Whether something speaks for a field that does not speak as well for another one, `owned` by a column
+        already."""
         evidence, owned_evidence = self._evidence(column, field), self._evidence(column, owned)
         shared = words(owned_evidence.name) if owned_evidence.name else frozenset()
         unshared = 0.0
@@ -299,8 +313,9 @@ class _Chooser:
             unshared = max(unshared, FUZZY * overlap(bare_words(header) - shared, words(evidence.name) - shared))
         return unshared + max(0.0, evidence.values - owned_evidence.values) / PER_POINT + evidence.rules >= 0.25
 
-    def _also_named(self, column: int, field: int, owned: set[int]) -> Iterator[int]:
-        """Fields without a column that the header names too: `Street number` where both are fields."""
+    def _other_fields_in_header(self, column: int, field: int, owned: set[int]) -> Iterator[int]:
+        """Yield the free fields that the header names beside `field`, by other words: `Street number` where both are
+        fields."""
         for header in self._columns[column].headers[:1]:
             header_words = bare_words(header)
             field_words = words(self._fields[field].name)
@@ -314,24 +329,31 @@ class _Chooser:
                 if is_in_header and other_words.isdisjoint(field_words):
                     yield n
 
-    def _choice(self, column: ColumnIn) -> MappingChoice:
-        """Make the choice of a column: its field with what spoke for it, or why it has none; and runners-up."""
+    def _make_choice(self, column: ColumnIn) -> MappingChoice:
+        """Put together the choice that `choices` reports for a column: its field and what spoke for it, or why it has
+        none; with runners-up, note and doubt."""
         position, field = column.position, self._chosen.get(column.position)
-        ranked = [n for _, n in sorted([(-total, n) for n, total in self._totals[position].items()])]
-        likely = [(n, round(self._chance(position, n), 4)) for n in ranked[: self._shown.most + 1]]
-        shown = [(n, p) for n, p in likely if n != field and p >= self._shown.least_likely][: self._shown.most]
-        others = tuple(RunnerUp(self._fields[n].name, p, self._weigher.contributions(position, n)) for n, p in shown)
+        fields_by_likelihood = [n for _, n in sorted([(-total, n) for n, total in self._totals[position].items()])]
+        likely = [(n, round(self._chance(position, n), 4)) for n in fields_by_likelihood[: self._shown.most + 1]]
+        shown_fields = [(n, p) for n, p in likely if n != field and p >= self._shown.least_likely][: self._shown.most]
+        others = tuple(
+            RunnerUp(self._fields[n].name, p, self._weigher.contributions(position, n)) for n, p in shown_fields
+        )
         if field is None:
-            note, doubt = self._why_not(column, likely)
-            nearest = self._nearest(position, likely) or (likely[0] if likely else None)
+            note, doubt = self._explain_unmapped(column, likely)
+            nearest = self._nearest_free_field(position, likely) or (likely[0] if likely else None)
             return MappingChoice(position, None, nearest[1] if nearest else 0.0, (), others, note, doubt)
-        probability = round(self._chances.get((position, field), self._alone(position, field)), 4)
-        rivals = self._rivals(position, field)
+        probability = round(self._chances.get((position, field), self._probability_alone(position, field)), 4)
+        rivals = self._equal_unmapped_columns(position, field)
         note = None
         if rivals:
             note = f"tie: {len(rivals)} other column(s) score the same; the one further left was taken"
-        elif ranked and ranked[0] != field and ranked[0] in {*self._owner, *self._constant}:
-            note = f"first choice {self._fields[ranked[0]].name} went to another column"
+        elif (
+            fields_by_likelihood
+            and fields_by_likelihood[0] != field
+            and fields_by_likelihood[0] in {*self._column_of, *self._constant_fields}
+        ):
+            note = f"first choice {self._fields[fields_by_likelihood[0]].name} went to another column"
         return MappingChoice(
             position,
             self._fields[field].name,
@@ -339,30 +361,31 @@ class _Chooser:
             self._weigher.contributions(position, field),
             others,
             note,
-            self._doubt(column, field, rivals, probability),
+            self._find_doubt(column, field, rivals, probability),
             self._tier(position, field),
         )
 
-    def _nearest(self, column: int, likely: Sequence[tuple[int, float]]) -> tuple[int, float] | None:
-        """Return the likeliest field that is free, and how likely it is; None if it is hardly likely and the header is
-        not like it."""
+    def _nearest_free_field(self, column: int, likely: Sequence[tuple[int, float]]) -> tuple[int, float] | None:
+        """Return the likeliest field that no column has, with its probability; None if it is too unlikely and the
+        header is not like it."""
         for n, chance in likely:
-            if n in self._owner or n in self._constant or chance < LEAST_SHOWN:
+            if n in self._column_of or n in self._constant_fields or chance < LEAST_SHOWN:
                 continue
             if chance >= LEAST_LIKELY or self._evidence(column, n).is_about:
                 return n, chance
         return None
 
-    def _doubt(self, column: ColumnIn, field: int, rivals: Sequence[int], probability: float) -> Doubt | None:
-        """Return what speaks against the field that a column was mapped to; None if nothing worth a report does.
+    def _find_doubt(self, column: ColumnIn, field: int, rivals: Sequence[int], probability: float) -> Doubt | None:
+        """Decide whether the field that a column got is worth a finding, and word it; None if not. `rivals`: columns
+        that fit it as well.
 
         `rivals`: columns that fit it as well.
         """
         evidence, name = self._evidence(column.position, field), self._fields[field].name
         if evidence.contradicted and evidence.exact is not None:
-            return self._contradiction(column, field)
+            return self._contradicted_name(column, field)
         if not rivals or evidence.exact is not None:
-            return self._guess(column, field, probability) or self._odd_values(column, field)
+            return self._doubt_about_reasons(column, field, probability) or self._doubt_about_values(column, field)
         tied = [self._columns[c] for c in (column.position, *rivals)]
         return Doubt(
             "mapping_doubtful",
@@ -372,25 +395,27 @@ class _Chooser:
             f'{{"name": "{name}", "synonyms": [the header of the right column]}}',
         )
 
-    def _guess(self, column: ColumnIn, field: int, probability: float) -> Doubt | None:
-        """Return the doubt about a field that a column has for other reasons than its name: other words, or only its
-        values; None if the reasons are good."""
+    def _doubt_about_reasons(self, column: ColumnIn, field: int, probability: float) -> Doubt | None:
+        """Word the doubt about a field that a column got for other reasons than its name (other words, only its
+        values); None if the reasons are good."""
         evidence, name = self._evidence(column.position, field), self._fields[field].name
         if evidence.exact is not None or evidence.confirmed:
             return None
-        former = self._former_ones(column, field)
-        if not former and (evidence.header >= SAME_WORDS * PART or evidence.rules > 0):
+        former_columns = self._letters_of_former_columns(column, field)
+        if not former_columns and (evidence.header >= SAME_WORDS * PART or evidence.rules > 0):
             return None
         remedy = f'{{"name": "{name}", "synonyms": [the header of this column]}}'
-        but = ""
-        if former:
-            but = f"it has a header that says more, and column {', '.join(former)} one that names a former one"
+        objection = ""
+        if former_columns:
+            objection = (
+                f"it has a header that says more, and column {', '.join(former_columns)} one that names a former one"
+            )
         elif self._weigher.is_another_one(column.position, field):
-            but = "only one of them is the second or a later one"
-        elif others := self._numbered_on(column, field):
-            but = f"column {', '.join(others)} has such values, too, and a header that differs by a number"
-        if but:
-            message = f"the column was taken for the field {name}, but {but}"
+            objection = "only one of them is the second or a later one"
+        elif others := self._letters_of_numbered_columns(column, field):
+            objection = f"column {', '.join(others)} has such values, too, and a header that differs by a number"
+        if objection:
+            message = f"the column was taken for the field {name}, but {objection}"
             counts = {"probability in percent": round(100 * probability)}
             return Doubt("mapping_doubtful", FindingText(message, "taken"), name, counts, remedy)
         if probability >= SURE:
@@ -399,21 +424,21 @@ class _Chooser:
             message = f"the column was taken for the field {name} because of its values; its header does not name it"
             counts = {"values": len(column.sample.values), "header": 0}
             return Doubt("mapping_doubtful", FindingText(message, "taken"), name, counts, remedy)
-        other = min(count_specific(bare_words(header), words(evidence.name)) for header in column.headers)
-        if not other:
+        other_words = min(count_specific(bare_words(header), words(evidence.name)) for header in column.headers)
+        if not other_words:
             return None
         message = f"the column was taken for the field {name}, but its header has other words than the field"
         return Doubt(
             "mapping_doubtful",
             FindingText(message, "taken"),
             name,
-            {"probability in percent": round(100 * probability), "other words": other},
+            {"probability in percent": round(100 * probability), "other words": other_words},
             remedy,
         )
 
-    def _former_ones(self, column: ColumnIn, field: int) -> list[str]:
-        """Return the letters of columns without a field that `old` or the like in their header tells from this field,
-        if this column's header has a word that theirs lacks: `Old price` beside `New price`, not beside `Price`."""
+    def _letters_of_former_columns(self, column: ColumnIn, field: int) -> list[str]:
+        """Return the letters of unmapped columns whose header says that they are the former field (`Old price`), where
+        this column's header has a word that theirs lacks (`New price`, not just `Price`)."""
         own = set(column.headers[0].casefold().split()) if column.headers else set()
         return [
             other.letters
@@ -423,9 +448,9 @@ class _Chooser:
             and not own <= set(other.headers[0].casefold().split())
         ]
 
-    def _numbered_on(self, column: ColumnIn, field: int) -> list[str]:
-        """Return the letters of columns without a field whose header has another number and whose values speak as much
-        for this field.
+    def _letters_of_numbered_columns(self, column: ColumnIn, field: int) -> list[str]:
+        """Return the letters of unmapped columns whose header differs by a number and whose values speak as much for
+        this field; a second address counts, the second line of one does not.
 
         The second line of an address is no such column, a second address is.
         """
@@ -443,9 +468,9 @@ class _Chooser:
             if field in self._totals[at] and self._evidence(at, field).values >= least
         ]
 
-    def _odd_values(self, column: ColumnIn, field: int) -> Doubt | None:
-        """Return the doubt about values that a text field of this name never has, such as email addresses under `name`;
-        None if they may be its values."""
+    def _doubt_about_values(self, column: ColumnIn, field: int) -> Doubt | None:
+        """Word the doubt about a text field whose values it never has, such as email addresses under `name`; None if
+        they may be its values."""
         evidence, declared = self._evidence(column.position, field), self._fields[field]
         if evidence.rules > 0 or evidence.confirmed:
             return None
@@ -462,15 +487,16 @@ class _Chooser:
             f'a synonym for the right column, or a "pattern" on field {declared.name} that its values match',
         )
 
-    def _rivals(self, column: int, field: int) -> list[int]:
-        """Return the columns without a field of their own that fit this one as well."""
+    def _equal_unmapped_columns(self, column: int, field: int) -> list[int]:
+        """Return the columns without a field whose evidence for this field is of the same rank and as strong as this
+        column's."""
         rank = self._ranks[column, field]
         unchosen = [c for c in self._columns if c != column and c not in self._chosen]
         others = [(c, other) for c in unchosen if (other := self._ranks.get((c, field))) is not None]
         return [c for c, other in others if other.group[0] == rank.group[0] and abs(other.weight - rank.weight) <= TIE]
 
-    def _contradiction(self, column: ColumnIn, field: int) -> Doubt:
-        """Make the doubt about a column whose header is the field's name and whose values are of another type."""
+    def _contradicted_name(self, column: ColumnIn, field: int) -> Doubt:
+        """Word the doubt about a column whose header is the field's name while most values are not of its type."""
         declared = self._fields[field]
         count = len(column.sample.values)
         fits = round((column.sample.fit(declared) or 0.0) * count)
@@ -483,79 +509,82 @@ class _Chooser:
             f'{{"name": "{declared.name}", "type": "text"}}, or a synonym for the right column',
         )
 
-    def _between_fields(self, column: ColumnIn, fields: Sequence[int]) -> tuple[str, Doubt]:
-        """Explain why a column got none of several fields that it fits equally well: a note, and the doubt."""
+    def _explain_tied_fields(self, column: ColumnIn, fields: Sequence[int]) -> tuple[str, Doubt]:
+        """Word the note and the doubt for a column that got none of several fields that it fits equally well."""
         names = [self._fields[n].name for n in fields]
         message = f"fits {' and '.join(names)} equally well; it was given to neither"
         evidence = {name: len(column.sample.values) for name in names}
         remedy = f'{{"name": "{names[0]}", "synonyms": [the header of this column]}}'
         return message, Doubt("mapping_doubtful", f"the column {message}", names[0], evidence, remedy)
 
-    def _between_columns(self, field: int, positions: Sequence[int]) -> tuple[str, Doubt]:
-        """Explain why none of several columns that fit a field equally well got it: a note, and the doubt."""
+    def _explain_tied_columns(self, field: int, positions: Sequence[int]) -> tuple[str, Doubt]:
+        """Word the note and the doubt for columns that fit one field equally well, so that none got it."""
         name, letters = self._fields[field].name, [self._columns[c].letters for c in sorted(positions)]
         message = f"columns {', '.join(letters)} fit the field {name} equally well; none of them was taken"
         evidence = {self._columns[c].letters: len(self._columns[c].sample.values) for c in positions}
         remedy = f'{{"name": "{name}", "synonyms": [the header of the right column]}}'
         return message, Doubt("mapping_doubtful", message, name, evidence, remedy)
 
-    def _why_not(self, column: ColumnIn, likely: Sequence[tuple[int, float]]) -> tuple[str | None, Doubt | None]:
-        """Explain why a column has no field: a note, and a doubt if it is worth a report. `likely`: fields and
+    def _explain_unmapped(
+        self, column: ColumnIn, likely: Sequence[tuple[int, float]]
+    ) -> tuple[str | None, Doubt | None]:
+        """Word the note for a column without a field, and a doubt if that is worth a finding. `likely`: fields and
         probabilities, the likeliest first."""
         at = column.position
-        if at in self._torn:
-            return self._between_fields(column, self._torn[at])
-        if at in self._twins:
-            field, others = self._twins[at]
-            return self._between_columns(field, (at, *others))
+        if at in self._undecided_fields:
+            return self._explain_tied_fields(column, self._undecided_fields[at])
+        if at in self._undecided_columns:
+            field, others = self._undecided_columns[at]
+            return self._explain_tied_columns(field, (at, *others))
         for n in sorted(self._weigher.named(at)):
-            if n in self._constant or (at, n) in self._ranks:
-                return self._named_in_vain(column, n)
-        if (contrary := self._contrary(column)) is not None:
+            if n in self._constant_fields or (at, n) in self._ranks:
+                return self._explain_taken_name(column, n)
+        if (contrary := self._explain_contradiction(column)) is not None:
             return contrary
         n, chance = likely[0] if likely else (-1, 0.0)
-        if chance >= self._threshold and (n in self._owner or n in self._constant):
-            if n in self._owner and _is_same_header(column, self._columns[self._owner[n]]):
-                return self._named_in_vain(column, n)
+        if chance >= self._threshold and (n in self._column_of or n in self._constant_fields):
+            if n in self._column_of and _is_same_header(column, self._columns[self._column_of[n]]):
+                return self._explain_taken_name(column, n)
             return f"{self._fields[n].name} went to a column that fits better", None
-        nearest = self._nearest(at, likely)
+        nearest = self._nearest_free_field(at, likely)
         if nearest is None:
             return "no field is like it", None
         name = self._fields[nearest[0]].name
         return f"nearest is {name} with {nearest[1]:.2f}, below the threshold {self._threshold:.2f}", None
 
-    def _contrary(self, column: ColumnIn) -> tuple[str, Doubt] | None:
-        """Explain why a column does not get a field that no other column has, and that it would have got but for what
-        its header says: a note, and the doubt; None if there is no such field."""
-        against = -model().pair["contrary"]
-        least = _CEILING if self._threshold >= 1 else -_CEILING
+    def _explain_contradiction(self, column: ColumnIn) -> tuple[str, Doubt] | None:
+        """Word the note and the doubt for a column that would have got a free field but for a contradiction in its
+        header; None if there is no such field."""
+        without_contradiction = -model().pair["contrary"]
+        least_total = _CEILING if self._threshold >= 1 else -_CEILING
         if 0 < self._threshold < 1:
-            least = log(self._threshold / (1 - self._threshold))
+            least_total = log(self._threshold / (1 - self._threshold))
         candidates = [
-            (total, n, how)
-            for n, how in self._weigher.contrary(column.position).items()
-            if how in CONTRARY
-            and n not in self._owner
-            and n not in self._constant
-            and (total := self._totals[column.position].get(n, -_CEILING) + against) >= least
+            (total, n, contradiction)
+            for n, contradiction in self._weigher.contrary(column.position).items()
+            if contradiction in CONTRARY
+            and n not in self._column_of
+            and n not in self._constant_fields
+            and (total := self._totals[column.position].get(n, -_CEILING) + without_contradiction) >= least_total
         ]
         if not candidates:
             return None
-        _, n, how = max(candidates)
+        _, n, contradiction = max(candidates)
         name = self._fields[n].name
-        message = f"the header is like the field {name}, but {CONTRARY[how]}; the column was not taken for it"
+        message = f"the header is like the field {name}, but {CONTRARY[contradiction]}; the column was not taken for it"
         remedy = f'{{"name": "{name}", "synonyms": [the header of this column]}} if it is the right one'
         evidence = {"like": 1, "contradicts": 1}
         return message, Doubt("mapping_doubtful", FindingText(message, "refused"), name, evidence, remedy)
 
-    def _named_in_vain(self, column: ColumnIn, field: int) -> tuple[str, Doubt]:
-        """Explain why a column does not get the field that its header names: a note, and the doubt."""
+    def _explain_taken_name(self, column: ColumnIn, field: int) -> tuple[str, Doubt]:
+        """Word the note and the doubt for a column whose header names a field that is a constant or went to another
+        column."""
         name, count = self._fields[field].name, len(column.sample.values)
-        if field in self._constant:
+        if field in self._constant_fields:
             other = "a constant" if self._fields[field].source is None else "another source"
             message = f"the header is the field {name}, which has {other}; the column was not used for it"
             return message, Doubt("constant_field", message, name, {"constant": 1, "column": count}, "")
-        owner = self._columns[self._owner[field]]
+        owner = self._columns[self._column_of[field]]
         message = (
             f"the header names the field {name}, which column {owner.letters} was taken for; this column is unmapped"
         )
@@ -564,7 +593,7 @@ class _Chooser:
         return message, Doubt("duplicate_header", message, name, evidence, remedy)
 
     def _tier(self, column: int, field: int) -> str:
-        """Name in one word why a column got its field, as artifact.json has it."""
+        """Name the kind of evidence that gave a column its field, in the words of artifact.json."""
         group = self._ranks[column, field].group[0]
         if group == 0:
             return "rule"

@@ -19,7 +19,11 @@ _NAMED: Final = 5  # columns that a message names
 def supply(
     tables: Sequence[MappedTable], fields: Sequence[Field], supplied: Supplied, findings: Findings, *, heads: bool
 ) -> None:
-    """Set the values that tables of one input take from labels around them, with `heads` also from their captions.
+    """Give the tables of one input, after mapping, the values of labels around them and, with `heads`, of captions
+    above them.
+
+    Changes `supplied`, `samples` and the sources of these tables, and adds findings for labels and captions that are
+    missing or doubtful.
 
     Reports labels and captions that are missing or doubtful.
     """
@@ -39,8 +43,8 @@ def supply(
 
 
 def note_surroundings(tables: Sequence[MappedTable], supplied: Supplied, *, heads: bool) -> None:
-    """Set `surroundings` of the tables of one input: the values around them that tell their rows from those of
-    others."""
+    """Set `surroundings` of the tables of one input: the values of labels and captions that tell their rows from those
+    of other tables on the sheet."""
     by_sheet: dict[int, list[SourceTable]] = {}
     for table in tables:
         by_sheet.setdefault(table.source.sheet.index, []).append(table.source)
@@ -53,48 +57,49 @@ def note_surroundings(tables: Sequence[MappedTable], supplied: Supplied, *, head
 
 
 def _apply_label(
-    table: MappedTable, field: Field, added_column: str, found_label: FoundLabel, findings: Findings
+    table: MappedTable, field: Field, added_column: str, search_result: FoundLabel, findings: Findings
 ) -> None:
-    """Give a table the value of a label around it; reports a label that is missing, repeated or unclear."""
+    """Store the value of a label around a table as its field's value, or remove the field from `supplied` if there is
+    none; adds findings for a label that is missing, repeated or unclear."""
     source, label = table.source, field.source.options["label"] if field.source else ""
-    if found_label.cell is None:
+    if search_result.cell is None:
         del table.supplied[field.name]
         if field.optional:
             return
-        where = "" if found_label.label is None else f" is in {a1.cell(*found_label.label)}, and"
-        beside = "is around the table" if found_label.label is None else "no value is beside it"
+        where = "" if search_result.label is None else f" is in {a1.cell(*search_result.label)}, and"
+        beside = "is around the table" if search_result.label is None else "no value is beside it"
         message = f"the label “{label}”{where} {beside}" if where else f"no label “{label}” {beside}"
         findings.add(
             "label_missing", "error" if field.required else "warning",
             f'{message}; the field {field.name} has no value; to settle it: mend the file, or '
             f'"optional": true on field {field.name}',
-            place=source.place, field=field.name, rule="from", row=found_label.label and found_label.label[0],
-            column=found_label.label and found_label.label[1],
+            place=source.place, field=field.name, rule="from", row=search_result.label and search_result.label[0],
+            column=search_result.label and search_result.label[1],
         )  # fmt: skip
         return
-    cell = found_label.cell
+    cell = search_result.cell
     source.labelled[added_column] = cell
     table.samples[source.place_of(added_column)] = [cell.value]
-    if found_label.other is not None:
-        side = "below" if found_label.label is not None and cell.row > found_label.label[0] else "right"
+    if search_result.other is not None:
+        side = "below" if search_result.label is not None and cell.row > search_result.label[0] else "right"
         findings.chose(
             "label", side, evidence={"right": 1, "below": 1}, sure=False,
             message=f"{a1.cell(cell.row, cell.column)} was taken as the value of the label “{label}”; "
-            f"{a1.cell(*found_label.other)} could be it, too",
+            f"{a1.cell(*search_result.other)} could be it, too",
             settle=f'"from": {{"label": "{label}", "side": "{side}"}} on field {field.name}',
             place=source.place, row=cell.row, column=cell.column, field=field.name,
         )  # fmt: skip
-    if found_label.differing is not None:
+    if search_result.differing is not None:
         findings.add(
             "label_repeated", "warning",
             f"the label “{label}” is around the table twice with different values; {a1.cell(cell.row, cell.column)} "
-            f"was taken, and not the one of {a1.cell(*found_label.differing)}",
+            f"was taken, and not the one of {a1.cell(*search_result.differing)}",
             place=source.place, row=cell.row, column=cell.column, field=field.name, rule="from",
         )  # fmt: skip
 
 
 def _apply_caption(table: MappedTable, around: AroundTables, supplied: Supplied, findings: Findings) -> None:
-    """Give a table the caption above it; reports that there is none."""
+    """Store the caption above a table as its first group, or add a finding that there is none."""
     source = table.source
     cell = source.caption = around.caption(source, supplied.labels)
     at = source.place_of(GROUP)
@@ -109,7 +114,8 @@ def _apply_caption(table: MappedTable, around: AroundTables, supplied: Supplied,
 
 
 def report_unmapped(unmapped: Sequence[MappedTable], used: Sequence[MappedTable], findings: Findings) -> None:
-    """Report tables without a field; a form whose values are fields of other tables is no loss."""
+    """Add a finding for each table without a field; for a form whose values are fields of other tables it is only
+    information."""
     for table in unmapped:
         place, box = table.source.place, table.source.table.range
         beside = [t.source for t in used if (t.source.place.input, t.source.place.sheet) == (place.input, place.sheet)]
@@ -122,7 +128,8 @@ def report_unmapped(unmapped: Sequence[MappedTable], used: Sequence[MappedTable]
 
 
 def report_spread(tables: Sequence[MappedTable], options: UnpivotOptions, findings: Findings) -> None:
-    """Report tables without a column to make rows of, and columns between those that were not among them."""
+    """Add findings for tables without a column that unpivot makes rows of, and for columns between those that stayed
+    columns."""
     for table in tables:
         source = table.source
         spread = [spread_column.index for spread_column in source.spread]
@@ -145,8 +152,8 @@ def report_spread(tables: Sequence[MappedTable], options: UnpivotOptions, findin
             )  # fmt: skip
 
 
-def supplied_cells(table: MappedTable) -> list[dict[str, str]]:
-    """Which cells outside a table are values of its fields, for the artifact."""
+def list_supplied_cells(table: MappedTable) -> list[dict[str, str]]:
+    """List for the artifact which cells outside a table (labels' values, captions) are values of its fields."""
     source = table.source
     out = [
         {"field": name, "from": "label", "cell": a1.cell(cell.row, cell.column)}

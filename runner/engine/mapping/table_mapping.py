@@ -52,8 +52,8 @@ class MappedTable:
         samples: list[list[Any]],
         supplied: Mapping[str, str] | None = None,
     ) -> None:
-        """Hold the choices for the columns of a table; conventions and units are set later
-        (transforming/conventions.py)."""
+        """Hold the choices of mapping for a table's columns; all that later steps decide (conventions, units, texts
+        beside it) starts empty."""
         self.source = source
         self.supplied = dict(supplied or {})  # fields that take an added column, and what that says
         self.choices = choices  # one for each column
@@ -77,8 +77,8 @@ class MappedTable:
         return frozenset((*(c.field for c in self.choices if c.field is not None), *from_around, *self.combined))
 
     def headings(self, *, redact: bool) -> list[tuple[str, str | None]]:
-        """Return each column's header and field (None: unmapped); a header that may not be shown is replaced by its
-        field or its letters. `redact`: none may be shown."""
+        """Return (header, field) of each column for reports; a header that may not be shown is replaced by the field or
+        the letters. `redact`: none may be shown."""
         fields = {c.position: c.field for c in self.choices}
         shown = frozenset() if redact else self.shown_headers()
         return [
@@ -95,8 +95,8 @@ class MappedTable:
         return bool(self.combined or self.source.spread) or any(c.field is not None for c in self.choices)
 
     def read_as(self) -> list[tuple[str, int]]:
-        """Return pairs of a field and the position of a column that it takes; a field that takes several comes several
-        times."""
+        """Return (field, position of its column) of every mapped column; a field joined from several columns comes once
+        for each."""
         parts = [(name, at) for name, positions in self.combined.items() for at in positions]
         return [*self.fields.items(), *parts] if parts else [*self.fields.items()]
 
@@ -106,7 +106,8 @@ class MappedTable:
         return choice.field is None and choice.position not in parts
 
     def combine(self, fields: Sequence[Field]) -> None:
-        """Set `combined`: the columns of fields that are made of several, found by their headers."""
+        """Find by their headers the columns of fields that are made of several, and store them in `combined` and in the
+        notes of `choices`."""
         headers: dict[str, int] = {}
         for n, column in enumerate(self.source.columns):
             for name in () if column.generated else (column.name, *column.parts[-1:]):
@@ -120,26 +121,29 @@ class MappedTable:
                     self._note_combined(field.name, positions)
 
     def _note_combined(self, name: str, positions: Sequence[int]) -> None:
-        """Note on the choices of these columns, if they are no field, that they are a part of one."""
+        """Set the note of unmapped columns at these positions: they are a part of a field."""
         for n, choice in enumerate(self.choices):
             if choice.position in positions and choice.field is None:
                 self.choices[n] = choice._replace(note=f"a part of the field {name}", doubt=None)
 
     @property
     def header_is_certain(self) -> bool:
-        """Whether the header may be shown: a row of data taken for headers would show cells."""
-        if any(c.field is not None and any(_speaks(part.rule) for part in c.contributors) for c in self.choices):
+        """Whether reports may show the header: a row of data that was taken for headers would show cell values."""
+        if any(
+            c.field is not None and any(_speaks_for_header(part.rule) for part in c.contributors) for c in self.choices
+        ):
             return self.source.is_confirmed or not _may_be_data(self.source)
         return header_is_certain(self.source)
 
     def shown_headers(self) -> frozenset[int]:
-        """Return the positions of columns whose header is a label for all we know, and not a cell's value."""
+        """Return the positions of the columns whose headers reports may show, since they are labels for all we know and
+        no cell values."""
         if not self.header_is_certain:
             return frozenset()
         named_fields = {
             c.position
             for c in self.choices
-            if c.field and any(_speaks(contributor.rule) for contributor in c.contributors)
+            if c.field and any(_speaks_for_header(contributor.rule) for contributor in c.contributors)
         }
         doubtful = set() if self.source.is_confirmed else set(self.source.altered) - named_fields
         with_header = (n for n, column in enumerate(self.source.columns) if not column.generated)
@@ -150,7 +154,8 @@ class MappedTable:
         return position in self.shown_headers()
 
     def recall_fields(self, fields: Sequence[Field]) -> None:
-        """Change `choices` of a table without a header row to the fields that were confirmed for its columns."""
+        """Overwrite the choices of a table without a header row by the fields that people or earlier files confirmed
+        for its columns."""
         shape = self.source.table.shape
         if shape is None or not shape.fields or not self.source.table.generated_header:
             return
@@ -172,7 +177,7 @@ class MappedTable:
         return a1.letters(self.source.columns[position].index)
 
     def column_facts(self, choice: MappingChoice) -> Json:
-        """Return what `ade map` prints about a column of a file at the desk."""
+        """Return what `ade map` prints as JSON about one column: letters, header, field and reasons."""
         column = self.source.columns[choice.position]
         return {
             "column": a1.letters(column.index),
@@ -188,7 +193,8 @@ class MappedTable:
         }
 
     def unmapped_columns(self) -> list[UnmappedColumn]:
-        """Return the unmapped columns that have a header or a value, with the field that each follows."""
+        """Return the unmapped columns with a header or a value, for the layout of the output; each with the field
+        before it."""
         unmapped: list[UnmappedColumn] = []
         field_before: str | None = None
         shown = self.shown_headers()
@@ -205,7 +211,10 @@ class MappedTable:
         return unmapped
 
     def report(self, fields: Sequence[Field], findings: Findings, *, computed: Collection[str], headless: bool) -> None:
-        """Report what the table lacks and what could have been decided otherwise.
+        """Add the findings of mapping for this table: no header row, doubtful choices, joined fields that lack parts,
+        required fields without a column.
+
+        `computed` fields need no column; `headless`: the manifest says that there is no header row.
 
         `computed` fields need no column; `headless`: the manifest says that there is no header row.
         """
@@ -234,7 +243,7 @@ class MappedTable:
                 )  # fmt: skip
 
     def _report_parts(self, field: Field, findings: Findings) -> None:
-        """Report a field that is joined from several columns if the table lacks some of them."""
+        """Add a finding if a field that is joined from several columns lacks some of them in this table."""
         if field.source is None or field.source.options.get("combine") != "join" or field.optional:
             return
         known = {normalized(n) for c in self.source.columns for n in (c.name, *c.parts[-1:])}
@@ -248,57 +257,70 @@ class MappedTable:
             )  # fmt: skip
 
     def report_unmapped(self, fields: Sequence[Field], findings: Findings, elsewhere: Collection[str]) -> None:
-        """Report these fields, which have no column in the table, each with the unused header that is most like it.
+        """Add a finding for each of these fields, which have no column here, with the unused header that is most like
+        it.
+
+        `elsewhere`: fields that other tables have. Tables often differ by a column, but here it may have another name.
 
         `elsewhere`: fields that other tables have. Tables often differ by a column, but here it may have another name.
         """
         rows = self.source.table.header_rows
-        free = [c.position for c in self.choices if c.field is None and not self.source.columns[c.position].generated]
+        unmapped = [
+            c.position for c in self.choices if c.field is None and not self.source.columns[c.position].generated
+        ]
         for field in fields:
-            near = _most_like(field, [(n, self.source.columns[n].name) for n in free[:_COMPARED]])
-            where = " in this table" if field.name in elsewhere else ""
-            what = f"no column was found for the field {field.name}, which comes out empty{where}"
-            if free:
-                listed = [near] if near is not None else free[:_NAMED]
-                what += f"; columns without a field: {', '.join(map(self.letters, listed))}"
-                what += f" and {len(free) - len(listed)} more" if len(listed) < len(free) else ""
-                what += f'; to settle it: "synonyms": [the header of its column] on field {field.name}, or'
+            likeliest = _most_like_header(field, [(n, self.source.columns[n].name) for n in unmapped[:_COMPARED]])
+            only_here = " in this table" if field.name in elsewhere else ""
+            message = f"no column was found for the field {field.name}, which comes out empty{only_here}"
+            if unmapped:
+                listed = [likeliest] if likeliest is not None else unmapped[:_NAMED]
+                message += f"; columns without a field: {', '.join(map(self.letters, listed))}"
+                message += f" and {len(unmapped) - len(listed)} more" if len(listed) < len(unmapped) else ""
+                message += f'; to settle it: "synonyms": [the header of its column] on field {field.name}, or'
             else:
-                what += "; to settle it:"
-            what += f' "optional": true on field {field.name}'
-            severity = "info" if where and not free else "warning"
+                message += "; to settle it:"
+            message += f' "optional": true on field {field.name}'
+            severity = "info" if only_here and not unmapped else "warning"
             findings.add(
-                "field_unmapped", severity, what, place=self.source.place, field=field.name, rule="mapping",
-                row=rows[-1] if rows and near is not None else None,
-                column=None if near is None else self.source.columns[near].index,
+                "field_unmapped", severity, message, place=self.source.place, field=field.name, rule="mapping",
+                row=rows[-1] if rows and likeliest is not None else None,
+                column=None if likeliest is None else self.source.columns[likeliest].index,
             )  # fmt: skip
 
     def report_blank(
         self, field: Field, at: int, findings: Findings, full: Sequence[int], wrong: Sequence[int]
     ) -> None:
-        """Report a field whose column has no value: a warning if its values may be in another column.
+        """Add a finding for a field whose column has no value in any row: a warning if its values may be in another
+        column.
+
+        `full`: columns with values in most rows; `wrong`: those of them that mostly contradict their field's type.
 
         `full`: columns with values in most rows; `wrong`: those of them that mostly contradict their field's type.
         """
-        free = {c.position for c in self.choices if c.field is None}
+        unmapped = {c.position for c in self.choices if c.field is None}
         columns = self.source.columns
-        near = [n for n in full if n in free and (columns[n].generated or _alike(columns[n].name, field) >= _AKIN)]
-        what = f"the column of the field {field.name} has no value in any row"
-        if near:
-            what += f"; its values may be in column {', '.join(map(self.letters, near[:_NAMED]))}"
+        likely_columns = [
+            n
+            for n in full
+            if n in unmapped and (columns[n].generated or _name_likeness(columns[n].name, field) >= _AKIN)
+        ]
+        message = f"the column of the field {field.name} has no value in any row"
+        if likely_columns:
+            message += f"; its values may be in column {', '.join(map(self.letters, likely_columns[:_NAMED]))}"
         elif wrong:
-            what += f", and values contradict their fields in column {', '.join(map(self.letters, wrong[:_NAMED]))}"
-            what += ": the values may be shifted against the header"
+            message += f", and values contradict their fields in column {', '.join(map(self.letters, wrong[:_NAMED]))}"
+            message += ": the values may be shifted against the header"
         rows = self.source.table.header_rows
         findings.add(
-            "column_blank", "warning" if near or wrong else "info",
-            f'{what}; to settle it: mend the header, or "optional": true on field {field.name}',
+            "column_blank", "warning" if likely_columns or wrong else "info",
+            f'{message}; to settle it: mend the header, or "optional": true on field {field.name}',
             place=self.source.place, field=field.name, rule="mapping",
             row=rows[-1] if rows else None, column=columns[at].index,
         )  # fmt: skip
 
     def _report_doubt(self, choice: MappingChoice, doubt: Doubt, findings: Findings) -> None:
-        """Report a doubt about a column: as a choice if there is a remedy, else as a finding."""
+        """Add a finding about a doubtful choice of mapping: a choice with a remedy if there is one, else plain
+        information."""
         column = self.source.columns[choice.position].index
         rows = self.source.table.header_rows
         place: dict[str, Any] = {
@@ -321,7 +343,8 @@ class MappedTable:
 
 
 def header_is_certain(source: SourceTable) -> bool:
-    """Whether a person or the sheet itself leaves no doubt which rows are a table's header."""
+    """Whether the rows taken for a table's header are one beyond doubt: confirmed by a person, or plain from the
+    sheet."""
     table = source.table
     if table.shape is not None or source.is_confirmed:
         return True
@@ -353,23 +376,32 @@ def map_table(
     evidence: list[list[Any]] | None = None,
     shown: ListedFields = IN_SHORT,
 ) -> MappedTable:
-    """Decide the field of each column of a table, by its headers, its values, what was learnt, rules and hooks.
+    """Map one table: decide the field of each column by its header, its values, what was learnt, Python detectors and
+    the hook `after_mapping`.
+
+    `supplied`: fields that take an added column. `samples`: the first values of each column, if they are known;
+    `evidence`: the values that decide, of all tables with this header. `shown`: which other fields are listed.
 
     `supplied`: fields that take an added column. `samples`: the first values of each column, if they are known;
     `evidence`: those that decide, of all tables with this header. `shown`: which other fields are listed.
     """
     fields = [f for f in fields if f.source is not None or f.name not in (supplied or ())]
     samples = source.samples() if samples is None else samples
-    deciding = samples if evidence is None else evidence
-    letters = _letters_named(fields) if source.table.generated_header else frozenset()
+    deciding_samples = samples if evidence is None else evidence
+    naming_letters = _letters_named(fields) if source.table.generated_header else frozenset()
     stacked = [c.parts for c in source.columns if len(c.parts) > 1 and not c.generated]
-    units = bool(stacked) and all(is_unit(parts[-1]) for parts in stacked)  # a row of units is under the names
+    has_unit_row = bool(stacked) and all(is_unit(parts[-1]) for parts in stacked)
     columns = [
-        ColumnIn(n, _headers(c, letters, units=units), Sample(deciding[n]), a1.letters(c.index))
+        ColumnIn(
+            n,
+            _names_to_match(c, naming_letters, units=has_unit_row),
+            Sample(deciding_samples[n]),
+            a1.letters(c.index),
+        )
         for n, c in enumerate(source.columns)
     ]
     names = {f.name for f in fields}
-    detected = _detect(source, columns, detectors, hooks, names)
+    detected = _call_detectors(source, columns, detectors, hooks, names)
     columns = _without_hash(columns)
     choices = choose(
         columns,
@@ -388,7 +420,8 @@ def map_table(
 
 
 def _without_hash(columns: Sequence[ColumnIn]) -> list[ColumnIn]:
-    """Copy the columns without the # that programs put before a header row; `# orders` and `#1`, `#2` have their own.
+    """Return the columns without the # that some programs put before a header row; `# orders` and `#1`, `#2` have their
+    own.
 
     The first header as it is stays the second choice: an `#Invoice` may be an invoice's number.
     """
@@ -405,8 +438,11 @@ def _letters_named(fields: Sequence[Field]) -> frozenset[str]:
     return frozenset(spelled)
 
 
-def _headers(column: Column, named: frozenset[str], *, units: bool) -> tuple[str, ...]:
-    """List what a column may be called: its whole header, then its last part; empty if it has no header.
+def _names_to_match(column: Column, named: frozenset[str], *, units: bool) -> tuple[str, ...]:
+    """List the texts under which a column is matched with fields: its whole header, then the last part of a stacked
+    one; empty if it has none.
+
+    `named`: letters that name a column without a header. `units`: the last part of a header is a unit.
 
     `named`: letters that name a column without a header. `units`: the last part of a header is a unit.
     """
@@ -420,10 +456,13 @@ def _headers(column: Column, named: frozenset[str], *, units: bool) -> tuple[str
     return (column.name,) if leaf == column.name else (column.name, leaf)
 
 
-def _detect(
+def _call_detectors(
     source: SourceTable, columns: Sequence[ColumnIn], detectors: Sequence[Rule], hooks: Hooks, names: set[str]
 ) -> dict[int, dict[str, list[Contribution]]]:
-    """Call the config's detectors, and return the scores that they give: position of a column -> field -> scores.
+    """Run the config's detectors on every column and collect their scores: position of a column -> field ->
+    contributions.
+
+    A detector that fails is reported through `hooks`, or ends the job if the manifest asks for it.
 
     A detector that fails is reported, or ends the job if the manifest asks for it.
     """
@@ -453,7 +492,7 @@ def _detect(
 
 
 def _scores(rule: Rule, answer: Any, names: set[str]) -> dict[str, float]:
-    """Return the scores that a rule returned, by field; raises RuleFailed for any other answer."""
+    """Check what a detector returned and convert it to scores by field; raises RuleFailed for an invalid answer."""
     remedy = 'return {"scores": {field: number}} or None'
     if answer is None:
         return {}
@@ -475,8 +514,8 @@ def _scores(rule: Rule, answer: Any, names: set[str]) -> dict[str, float]:
 def _apply_hook(
     source: SourceTable, choices: list[MappingChoice], hooks: Hooks, names: set[str]
 ) -> list[MappingChoice]:
-    """Call the hook `after_mapping`, and return the choices after it; a field that it moves leaves the column that had
-    it."""
+    """Call the hook `after_mapping` and return the choices as it changed them; a column loses its field where the hook
+    gives that to another one."""
     letters = [a1.letters(c.index) for c in source.columns]
     changes = hooks.remapped_columns(
         names,
@@ -504,7 +543,7 @@ def _apply_hook(
     return remapped
 
 
-def _speaks(rule: str) -> bool:
+def _speaks_for_header(rule: str) -> bool:
     """Whether a header was found to be a field's name in other words or the same, not merely like one."""
     return rule.startswith("header:") and not rule.endswith("~")
 
@@ -537,7 +576,8 @@ def unused_rules(tables: Sequence[MappedTable], fields: Sequence[Field], compute
 
 
 def nothing_mapped(tables: Sequence[MappedTable], fields: Sequence[Field], *, redact: bool) -> EngineStop:
-    """Make the end of a job that found none of its fields: names the headers, each with the field it is most like."""
+    """Create the error that ends a job in which no column is a declared field; it names the headers, each with the
+    field it is most like."""
     seen = [(table, n) for table in tables for n in range(len(table.choices))]
     named = [_column_words(table, n, fields, redact=redact) for table, n in seen[:_NAMED]]
     more = f" and {len(seen) - _NAMED} more" if len(seen) > _NAMED else ""
@@ -556,34 +596,35 @@ def nothing_mapped(tables: Sequence[MappedTable], fields: Sequence[Field], *, re
 
 
 def _column_words(table: MappedTable, n: int, fields: Sequence[Field], *, redact: bool) -> str:
-    """Describe a column: its letters, its header unless that is hidden, and the field it is most like."""
+    """Describe a column in the words of that error: its letters, its header unless hidden, and the field it is most
+    like."""
     column, name = table.source.columns[n], table.letters(n)
     if column.generated:
         return name
     if not redact and table.shows_header(n):
         text = " ".join(column.name.encode(errors="replace").decode().split())
         name += f" “{text if len(text) <= _LONGEST else text[:_LONGEST] + '…'}”"
-    near = _nearest(column.name, fields)
+    near = _nearest_field(column.name, fields)
     return name + (f" (nearest: {near})" if near else "")
 
 
-def _nearest(header: str, fields: Sequence[Field]) -> str | None:
-    """Return the field whose names have the most words or letters in common with a header; None if none has any."""
+def _nearest_field(header: str, fields: Sequence[Field]) -> str | None:
+    """Return the field whose names share the most words or letters with a header; None if none shares any."""
     nearest = max(
-        ((_alike(header, field), field.name) for field in fields[:_COMPARED]), key=itemgetter(0), default=None
+        ((_name_likeness(header, field), field.name) for field in fields[:_COMPARED]), key=itemgetter(0), default=None
     )
     return nearest[1] if nearest is not None and nearest[0] else None
 
 
-def _most_like(field: Field, headers: Sequence[tuple[int, str]]) -> int | None:
-    """Return the position of the column whose header has the most words or letters in common with a field's names; None
-    if none has any. `headers`: with the position of each."""
-    nearest = max(((_alike(header, field), n) for n, header in headers), key=itemgetter(0), default=None)
+def _most_like_header(field: Field, headers: Sequence[tuple[int, str]]) -> int | None:
+    """Return the position of the header that shares the most words or letters with a field's names; None if none does.
+    `headers`: (position, header)."""
+    nearest = max(((_name_likeness(header, field), n) for n, header in headers), key=itemgetter(0), default=None)
     return nearest[1] if nearest is not None and nearest[0] else None
 
 
-def _alike(header: str, field: Field) -> float:
-    """Measure how alike a header and a field's names are, by words or by letters, from 0 to 1."""
+def _name_likeness(header: str, field: Field) -> float:
+    """Measure by words or by letters, from 0 to 1, how alike a header and a field's names are."""
     from difflib import SequenceMatcher  # noqa: PLC0415  # only for what has no column
 
     best = 0.0

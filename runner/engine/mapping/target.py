@@ -33,8 +33,8 @@ class Target:
     """The fields that columns are compared with; each is named by its number, and most lists have an item for each."""
 
     def __init__(self, fields: Sequence[Field], allowed: Allowed, recall: Recall, *, wide: bool) -> None:
-        """Work out what the fields are, once for all tables. `wide`: there are too many columns and names to compare
-        each with each."""
+        """Index the manifest's fields for all columns of a table: names, concepts, classes of values, learnt spellings.
+        `wide`: there are too many columns and names to compare each with each."""
         self.fields = fields
         self.called = {field.name: n for n, field in enumerate(fields)}
         self._allowed = [allowed(f) for f in fields]  # folded values; None: any
@@ -44,7 +44,7 @@ class Target:
             bool(f.type not in UNTESTED or f.pattern is not None or allowed)
             for f, allowed in zip(fields, self._allowed, strict=True)
         ]
-        self.concepts = field_concepts(fields)  # what each field is in general
+        self.concepts = concepts_by_field(fields)  # what each field is in general
         # What a field is in part: a `certification_begin_date` a start date.
         self.kin = [
             frozenset(name for text in texts_of(field) for name, _ in knowledge.concepts_of(text)) for field in fields
@@ -69,19 +69,20 @@ class Target:
         self._stated: dict[int, FieldStated] = {}
 
     def near(self, headers: Sequence[str], texts: Sequence[str]) -> dict[int, Near]:
-        """Measure how near a column with such headers and values is to each field that it is near to."""
+        """Measure how near a column with such headers and values is to each field; the index behind it is built at the
+        first call."""
         if self._nearness is None:
             self._nearness = Nearness(self.fields, self._allowed)
         return self._nearness.of(headers, texts)
 
     def statements_of(self, n: int) -> FieldStated:
-        """Return what a field's names say together, worked out once."""
+        """Return what the names of field number `n` state together; parsed once."""
         if n not in self._stated:
             self._stated[n] = FieldStated(self.fields[n])
         return self._stated[n]
 
     def _declaration(self, n: int) -> object:
-        """Return what a field's values are compared with; the same for fields that are declared alike."""
+        """Return a key that is equal for fields whose values are tested alike, so that they are tested once."""
         field = self.fields[n]
         kind = (field.type, field.formats, field.decimal, field.day_first, field.clean)
         allowed = (id(self._allowed[n]), id(self._spellings[n])) if self._allowed[n] else None
@@ -92,30 +93,32 @@ class Target:
         return bool(self.concepts[n]) or self.classes[n] <= _DISTINCT
 
     def values(self, n: int, sample: Sample) -> dict[str, float]:
-        """Return what a column's values say about a field, as numbers of matcher.NAMES."""
-        numbers = self._fits(n, sample) if self.tested[n] else {}
-        if self.classes[n] and (seen := sample.class_log_odds()):
-            best = max([seen.get(name, 0.0) for name in self.classes[n]])
+        """Return the named numbers by which a column's values speak for field number `n` or against it."""
+        numbers = self._declared_fit(n, sample) if self.tested[n] else {}
+        if self.classes[n] and (odds_by_class := sample.class_log_odds()):
+            best = max([odds_by_class.get(name, 0.0) for name in self.classes[n]])
             if best > 0 or self._is_known(n):
                 numbers["values" if best > 0 else "values_against"] = min(MOST_BY_VALUES, best)
         return numbers
 
     def odd_kind(self, n: int, sample: Sample) -> str:
-        """Name what a column's values plainly are, if a text field never has such values; empty if it may have them."""
+        """Name the kind that a column's values plainly are if a text field such as number `n` never has it; empty if it
+        may."""
         field = self.fields[n]
         free = field.type in UNTESTED and not (field.allowed or field.lookup or field.pattern)
         if not free or not (seen := sample.shares()):
             return ""
         return odd_values.odd_kind(field, self.classes[n], seen, is_known=bool(self.concepts[n]))
 
-    def _fits(self, n: int, sample: Sample) -> dict[str, float]:
-        """Whether a column's values are of the type, the pattern and the allowed values that a field declares."""
+    def _declared_fit(self, n: int, sample: Sample) -> dict[str, float]:
+        """Return the named numbers for how a column's values fit the type, pattern and allowed values that field number
+        `n` declares."""
         field = self.fields[n]
         numbers = allowed_fit(sample, self._allowed[n], self._spellings[n])
-        if kind := type_fit(sample, field):
-            numbers[kind] = 1.0
-        if fits := pattern_fit(sample, field):
-            numbers[fits[0]] = fits[1]
+        if type_number := type_fit(sample, field):
+            numbers[type_number] = 1.0
+        if pattern_number := pattern_fit(sample, field):
+            numbers[pattern_number[0]] = pattern_number[1]
         return numbers
 
 
@@ -125,9 +128,9 @@ def texts_of(field: Field) -> list[str]:
     return [*names, first_sentence(field.description)] if field.description else names
 
 
-def field_concepts(fields: Sequence[Field]) -> list[tuple[str, ...]]:
-    """Return the concepts that each field is, by its names; where a name may mean two things, those of the domain that
-    most fields are of."""
+def concepts_by_field(fields: Sequence[Field]) -> list[tuple[str, ...]]:
+    """Return for each field the concepts that its names mean; of several meanings those win whose domain most fields
+    are of."""
     scores: list[dict[str, float]] = []
     for field in fields:
         own_scores: dict[str, float] = {}
@@ -135,13 +138,13 @@ def field_concepts(fields: Sequence[Field]) -> list[tuple[str, ...]]:
             for name, score in knowledge.concepts_of(text):
                 if knowledge.concept(name).values in _CLASSES.get(field.type, (knowledge.concept(name).values,)):
                     own_scores[name] = max(own_scores.get(name, 0.0), score)
-        top = max(own_scores.values(), default=0.0)
-        scores.append({name: score for name, score in own_scores.items() if score >= max(0.5, top - 0.05)})
+        best_score = max(own_scores.values(), default=0.0)
+        scores.append({name: score for name, score in own_scores.items() if score >= max(0.5, best_score - 0.05)})
     domains = Counter(d for own_scores in scores for d in {knowledge.concept(name).domain for name in own_scores})
     concepts = []
     for own_scores in scores:
-        best = max((domains[knowledge.concept(name).domain] for name in own_scores), default=0)
-        concepts.append(tuple(sorted(n for n in own_scores if domains[knowledge.concept(n).domain] == best)))
+        most_fields = max((domains[knowledge.concept(name).domain] for name in own_scores), default=0)
+        concepts.append(tuple(sorted(n for n in own_scores if domains[knowledge.concept(n).domain] == most_fields)))
     return concepts
 
 

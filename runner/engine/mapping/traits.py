@@ -67,7 +67,7 @@ Traits = list[str]  # names of TRAITS that one text has
 
 
 def traits_of(values: Sequence[Any]) -> list[float] | None:
-    """Measure how much a column looks like each of TRAITS, from 0 to 1; None if all values are blank.
+    """Measure how much a column looks like each of TRAITS, from 0 to 1, for `Sample`; None if all values are blank.
 
     Of many values some are classified, evenly spaced.
     """
@@ -76,15 +76,17 @@ def traits_of(values: Sequence[Any]) -> list[float] | None:
     if not texts:
         return None
     classified = {text: _classify(text) for text in dict.fromkeys(texts)}
-    counts = Counter(chain.from_iterable([classified[text][0] for text in texts]))
+    count_by_trait = Counter(chain.from_iterable([classified[text][0] for text in texts]))
     numbers = [number for text in texts if (number := classified[text][1]) is not None]
-    shares = {trait: count / len(texts) for trait, count in counts.items()}
-    traits = dict.fromkeys(TRAITS, 0.0) | shares | _repetition(texts) | _sequence(numbers, len(texts), stride)
+    shares = {trait: count / len(texts) for trait, count in count_by_trait.items()}
+    traits = (
+        dict.fromkeys(TRAITS, 0.0) | shares | _repetition_traits(texts) | _sequence_traits(numbers, len(texts), stride)
+    )
     return list(map(traits.__getitem__, TRAITS))
 
 
-def _repetition(texts: Sequence[str]) -> dict[str, float]:
-    """Measure how often a column's values are the same, and are of the same length."""
+def _repetition_traits(texts: Sequence[str]) -> dict[str, float]:
+    """Return the column's traits of repetition: equal lengths, few or only different values."""
     size, different = len(texts), len(set(texts))
     return {
         "same_length": float(len({len(text) for text in texts}) == 1),
@@ -94,8 +96,9 @@ def _repetition(texts: Sequence[str]) -> dict[str, float]:
     }
 
 
-def _sequence(numbers: Sequence[float], size: int, stride: int) -> dict[str, float]:
-    """Whether most of `size` values are whole numbers that go up, and by one each; every `stride`-th value is there."""
+def _sequence_traits(numbers: Sequence[float], size: int, stride: int) -> dict[str, float]:
+    """Return the traits of counting if most of `size` values are whole numbers: that they go up, and by one each.
+    `stride`: every how manieth value is there."""
     whole = [number for number in numbers if number == int(number)] if len(numbers) * 2 > size else []
     if len(whole) <= 2:
         return {}
@@ -104,7 +107,7 @@ def _sequence(numbers: Sequence[float], size: int, stride: int) -> dict[str, flo
 
 
 def _classify(text: str) -> tuple[Traits, float | None]:
-    """Return the traits of one text, and its number; None if it is not one."""
+    """Return the traits of one text, and its number if it is one."""
     size, first = len(text), text[0]
     length = _length_trait(size)
     if text.isdecimal() and size <= _MOST_DIGITS:
@@ -121,15 +124,15 @@ def _classify(text: str) -> tuple[Traits, float | None]:
 
 
 def _length_trait(size: int) -> str:
-    """Return the trait of a text of so many characters."""
+    """Name the trait for a text of this length."""
     if size <= 4:
         return "short"
     return "middle" if size <= 15 else "long"
 
 
 def _classify_decimal(text: str, length: str) -> tuple[Traits, float | None]:
-    """The traits of a decimal number, and the number; None if its thousands are grouped. `length`: one of the
-    traits."""
+    """Return the traits of a text with a decimal number, and the number unless its thousands are grouped. `length`: the
+    trait of its length."""
     plain = text.replace(",", ".")
     try:
         number = float(plain)
@@ -144,7 +147,7 @@ def _classify_decimal(text: str, length: str) -> tuple[Traits, float | None]:
 
 
 def _size_trait(size: float) -> str:
-    """Return the trait of a number that is so far from zero."""
+    """Name the trait for a number this far from zero."""
     if size <= 20:
         return "up_to_20"
     if size <= 200:
@@ -153,7 +156,7 @@ def _size_trait(size: float) -> str:
 
 
 def _size_traits(number: float) -> Traits:
-    """Return the traits for how large a number is, and whether it may be a year or an angle."""
+    """Return the traits of a number: how large it is, and whether it may be a year or an angle."""
     size = abs(number)
     traits = [_size_trait(size)]
     if 1900 <= number <= 2100:
@@ -169,7 +172,7 @@ _WORD_TRAITS: Final = ("one_word", "one_word", "two_words", "many_words")  # by 
 
 
 def _text_traits(text: str, *, has_digits: bool) -> Traits:
-    """Return the traits of a text that is no plain number: an address, a date, an amount, words."""
+    """Return the traits of a text that is not a plain number: an address, a date, an amount, words."""
     if text[0] in "hHwW" and _URL.fullmatch(text):
         return ["url"]
     if "@" in text and _EMAIL.fullmatch(text):
@@ -186,15 +189,15 @@ def _text_traits(text: str, *, has_digits: bool) -> Traits:
 
 
 def _digit_traits(text: str) -> Traits:
-    """Return the forms that a text with digits has as a whole."""
+    """Return the forms (date, phone number, postcode …) that a text with digits has as a whole."""
     first = text[0]
     forms = _AFTER_DIGIT if first.isdecimal() else _AFTER_SIGN if first in "+(" else _AFTER_LETTER
     return [name for name, matches in forms if matches(text)]
 
 
 def _form_traits(text: str, folded: str) -> Traits:
-    """Return the other forms that a text has as a whole: an identifier, an amount, yes or no, a house number in
-    front."""
+    """Return the other forms that a text has as a whole: an identifier, an amount, yes or no, a leading house
+    number."""
     first = text[0]
     traits: Traits = []
     if len(text) >= 16 and _HEX.fullmatch(text):
@@ -224,7 +227,7 @@ def _letter_traits(text: str, *, has_digits: bool) -> Traits:
 
 
 def _vocabulary_traits(folded: str, words: Sequence[str]) -> set[str]:
-    """Return the vocabularies that a casefolded text or one of its words is in."""
+    """Return the vocabularies (countries, streets …) that a casefolded text or one of its words is in."""
     known = _vocabularies_by_word()
     traits = {name for word in words if word in known for name in known[word]}
     if folded in vocabulary("region"):
@@ -236,7 +239,7 @@ def _vocabulary_traits(folded: str, words: Sequence[str]) -> set[str]:
 
 @cache
 def _vocabularies_by_word() -> Mapping[str, tuple[str, ...]]:
-    """Map each word to the traits of the vocabularies that have it; regions are known by their whole names only."""
+    """Index words by the vocabularies that have them, once per process; regions are known by their whole names only."""
     traits_by_word: dict[str, tuple[str, ...]] = {}
     for name in VOCABULARIES:
         for word in vocabulary(name) if name != "region" else ():
@@ -259,16 +262,16 @@ def class_weights(classes: Mapping[str, Sequence[float]]) -> ClassWeights:
 
 
 def class_log_odds(traits: Sequence[float] | None, weights: ClassWeights) -> dict[str, float]:
-    """Weigh for each class of values how much more likely it is than it was before looking, as a log. Empty: nothing to
-    say."""
+    """Return for each class of values the log-odds that the linear model gives a column with these traits, against the
+    average column; empty without traits."""
     if traits is None:
         return {}
-    sums = list(weights.starts)
-    for x, of_classes in zip(traits, weights.by_trait, strict=True):
-        if x == 1.0:
-            sums = list(map(add, sums, of_classes))
-        elif x:
-            sums = [s + w * x for s, w in zip(sums, of_classes, strict=True)]
-    top = max(sums)
-    average = top + log(sum([exp(s - top) for s in sums]) / len(sums))
-    return {name: max(_LEAST_LOG_ODDS, s - average) for name, s in zip(weights.classes, sums, strict=True)}
+    log_odds = list(weights.starts)
+    for amount, class_weights in zip(traits, weights.by_trait, strict=True):
+        if amount == 1.0:
+            log_odds = list(map(add, log_odds, class_weights))
+        elif amount:
+            log_odds = [s + w * amount for s, w in zip(log_odds, class_weights, strict=True)]
+    highest = max(log_odds)
+    average = highest + log(sum([exp(s - highest) for s in log_odds]) / len(log_odds))
+    return {name: max(_LEAST_LOG_ODDS, s - average) for name, s in zip(weights.classes, log_odds, strict=True)}

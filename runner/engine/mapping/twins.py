@@ -12,8 +12,9 @@ from runner.engine.tables.sources import SAMPLED, SourceTable
 Samples = list[list[Any]]
 
 
-def pooled(tables: Sequence[SourceTable], samples: Mapping[str, Samples]) -> dict[str, Samples]:
-    """Pool, by table, the first values of its columns and of those of its twins; none for a table without twins."""
+def pool_samples(tables: Sequence[SourceTable], samples: Mapping[str, Samples]) -> dict[str, Samples]:
+    """Pool the first values of the columns of tables with the same header, by table, so that all of them are mapped
+    alike; tables without such a twin are not in it."""
     ids_by_header: dict[tuple[str, ...], list[str]] = {}
     for table in tables:
         if table.table.header_rows:

@@ -13,7 +13,7 @@ from runner.engine.common.findings import Findings
 from runner.engine.common.patterns import LazyPattern
 from runner.engine.mapping.measures import NOTHING, Measure, measure, measure_of
 from runner.engine.mapping.table_mapping import MappedTable
-from runner.engine.mapping.target import field_classes, field_concepts
+from runner.engine.mapping.target import concepts_by_field, field_classes
 from runner.engine.structure import Column
 from runner.engine.tables.sources import SourceTable
 
@@ -209,7 +209,7 @@ def _is_about(line: _Line, placed: _Placed, field: Field) -> bool:
         return True
     if measure_of([placed.header, *(name for name, _ in field.names)]).units:
         return False
-    (concepts,) = field_concepts([field])
+    (concepts,) = concepts_by_field([field])
     classes = field_classes(field, concepts)
     if classes & _NO_AMOUNTS:
         return False
