@@ -38,7 +38,7 @@ from runner.engine.reading.number_formats import format_of, shower_of
 from runner.engine.values import numbers, words
 from runner.engine.values.convention_choices import Convention
 from runner.engine.values.convert import REMARKS, Converter, fold, text_of
-from runner.engine.values.decisions import decide_convention, tally_of
+from runner.engine.values.decisions import decide_convention, tally_values
 from runner.engine.values.tallies import DateTally, NumberTally, TruthTally
 from runner.engine.values.words import BAD
 
@@ -156,7 +156,7 @@ class Column:
     def __init__(self, spec: dict[str, Any], texts: Sequence[str]) -> None:
         self.field = Field(spec)
         self.texts = list(texts)
-        self.tally = tally_of(self.field, texts)
+        self.tally = tally_values(self.field, texts)
         self.convention = decide_convention(self.field, self.tally)[0] if self.tally is not None else Convention()
         self.converter = Converter(self.field, convention=self.convention)
         self.values = read(self.converter, self.texts)

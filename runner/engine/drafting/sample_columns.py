@@ -13,7 +13,7 @@ from runner.engine.tables.sources import SourceTable, chunks
 from runner.engine.values.checking import SeenValues
 from runner.engine.values.convention_choices import Convention
 from runner.engine.values.convert import Converter, text_of
-from runner.engine.values.decisions import Tally, add_values, decide_convention, fresh_tally
+from runner.engine.values.decisions import Tally, add_cells, decide_convention, make_tally
 from runner.engine.values.words import NOTHING
 
 TRIED: Final = ("integer", "decimal", "percent", "date", "datetime", "time", "boolean", "email", "phone", "url")
@@ -153,12 +153,12 @@ def facts_of(table: SourceTable, file: int, *, room: int, most: int) -> dict[int
     }
     types_by_column = {n: [kind for kind in TRIED if _is_plausible(samples[n], kind)] for n in positions}
     pairs = [(n, kind) for n in positions for kind in types_by_column[n]]
-    tallies = {pair: tally for pair in pairs if (tally := fresh_tally(_field_of_type(pair[1]))) is not None}
+    tallies = {pair: tally for pair in pairs if (tally := make_tally(_field_of_type(pair[1]))) is not None}
     for columns in _chunks_of_columns(table):
         for n in positions:
             facts[n].add(columns[n])
         for (n, _), tally in tallies.items():
-            add_values(tally, columns[n])
+            add_cells(tally, columns[n])
     _try_types(table, facts, types_by_column, tallies)
     marks = table.sheet.layout().units
     for n in positions:

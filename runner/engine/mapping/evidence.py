@@ -109,8 +109,8 @@ class Weigher:
         recall: Recall = EMPTY,
         detected: Detected = NO_RULES,
     ) -> None:
-        """Compare all headers with the fields and look at neighbouring columns, for `score.choose`; pairs are weighed
-        when they are asked for."""
+        """Compare all headers with the fields, and each column with its neighbours, for `score.choose`; pairs are
+        weighed when they are asked for."""
         target = Target(
             fields, allowed, recall, wide=len(columns) * sum(len(f.names) for f in fields) > MOST_COMPARISONS
         )

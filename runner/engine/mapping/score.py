@@ -279,7 +279,7 @@ class _Chooser:
             if c != column and c not in chosen and field in totals and abs(totals[field] - own_total) <= OPPOSED
         ]
         return [
-            c for c, gap in close_columns if abs(gap) <= TIE or self._say_different_things(column, c, field, abs(gap))
+            c for c, gap in close_columns if abs(gap) <= TIE or self._differ_in_words(column, c, field, abs(gap))
         ]
 
     def _opposed_columns(self, column: int, field: int, chosen: Mapping[int, int]) -> list[int]:
@@ -293,7 +293,7 @@ class _Chooser:
         open_to = self._weigher.leaves_open(column, field, headers)
         return [c for c, is_open in zip(self._columns, open_to, strict=True) if is_open and c != column]
 
-    def _say_different_things(self, column: int, other: int, field: int, gap: float) -> bool:
+    def _differ_in_words(self, column: int, other: int, field: int, gap: float) -> bool:
         """Whether two columns' headers each say something more than the field, and not the same: a different number or
         word. `gap`: how far apart their log-odds are."""
         name = self._evidence(column, field).name or self._fields[field].name
@@ -538,13 +538,13 @@ class _Chooser:
             return self._explain_tied_columns(field, (at, *others))
         for n in sorted(self._weigher.named(at)):
             if n in self._constant_fields or (at, n) in self._ranks:
-                return self._explain_taken_name(column, n)
+                return self._explain_occupied_name(column, n)
         if (contrary := self._explain_contradiction(column)) is not None:
             return contrary
         n, chance = likely[0] if likely else (-1, 0.0)
         if chance >= self._threshold and (n in self._column_of or n in self._constant_fields):
             if n in self._column_of and _is_same_header(column, self._columns[self._column_of[n]]):
-                return self._explain_taken_name(column, n)
+                return self._explain_occupied_name(column, n)
             return f"{self._fields[n].name} went to a column that fits better", None
         nearest = self._nearest_free_field(at, likely)
         if nearest is None:
@@ -576,7 +576,7 @@ class _Chooser:
         evidence = {"like": 1, "contradicts": 1}
         return message, Doubt("mapping_doubtful", FindingText(message, "refused"), name, evidence, remedy)
 
-    def _explain_taken_name(self, column: ColumnIn, field: int) -> tuple[str, Doubt]:
+    def _explain_occupied_name(self, column: ColumnIn, field: int) -> tuple[str, Doubt]:
         """Word the note and the doubt for a column whose header names a field that is a constant or went to another
         column."""
         name, count = self._fields[field].name, len(column.sample.values)

@@ -17,7 +17,7 @@ from runner.engine.protocol import EngineStop
 from runner.engine.reading import CellError, NoCachedValue
 from runner.engine.tables.lookups import Lookups
 from runner.engine.values.convert import Converter, fold
-from runner.engine.values.decisions import decide_convention, tally_of
+from runner.engine.values.decisions import decide_convention, tally_values
 
 _MEMO: Final = 50_000  # different cells whose mapped values are kept
 
@@ -157,7 +157,7 @@ class LookupJoin:
         self._absent = False
         values = lookups.values(self._name, options["column"], field)
         place = FindingPlace(self._name, "", "")
-        tally = tally_of(field, values)
+        tally = tally_values(field, values)
         convention, choices = (None, []) if tally is None else decide_convention(field, tally)
         for choice in choices:
             findings.chose(

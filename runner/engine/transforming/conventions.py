@@ -22,7 +22,7 @@ from runner.engine.tables.sources import SourceTable, chunks
 from runner.engine.tables.supplied import VALUE
 from runner.engine.values import date_orders, decimal_signs
 from runner.engine.values.convention_choices import ColumnSurroundings, Convention, ConventionChoice
-from runner.engine.values.decisions import Tally, add_values, decide_convention, fresh_tally
+from runner.engine.values.decisions import Tally, add_cells, decide_convention, make_tally
 from runner.engine.values.tallies import DateTally, NumberTally, Signature
 
 _PERCENT = re.compile(r"%|\bpercent|\bpct\b|\bprozent", re.IGNORECASE)
@@ -112,7 +112,7 @@ def _tally_columns(table: MappedTable, fields: dict[str, Field]) -> Tallies:
     tallies: Tallies = {}
     field_at: dict[int, Field] = {}
     for name, index in table.read_as():
-        tally = fresh_tally(fields[name])
+        tally = make_tally(fields[name])
         if tally is not None and index not in tallies and index < len(table.source.columns):
             tallies[index] = tally
             field_at[index] = fields[name]
@@ -122,7 +122,7 @@ def _tally_columns(table: MappedTable, fields: dict[str, Field]) -> Tallies:
         whole = {
             index: fresh
             for index, signature in thinned.items()
-            if tallies[index].signature() != signature and (fresh := fresh_tally(field_at[index]))
+            if tallies[index].signature() != signature and (fresh := make_tally(field_at[index]))
         }
         if whole:  # a column that seemed uniform is not
             _count_all(source, whole, thin=False)
@@ -135,11 +135,11 @@ def _tally_added(table: MappedTable, fields: dict[str, Field]) -> Tallies:
     source = table.source
     sheet_columns = len(source.columns)
     places = {what: name for name, what in table.supplied.items() if what == VALUE or what in source.labelled}
-    fresh = {source.place_of(what): fresh_tally(fields[name]) for what, name in places.items()}
+    fresh = {source.place_of(what): make_tally(fields[name]) for what, name in places.items()}
     tallies = {at: tally for at, tally in fresh.items() if tally is not None and at >= sheet_columns}
     for _, rows in chunks([source]) if tallies else ():
         for at, tally in tallies.items():
-            add_values(tally, rows.columns[at] if at == source.place_of_values else rows.columns[at][:1])
+            add_cells(tally, rows.columns[at] if at == source.place_of_values else rows.columns[at][:1])
     for tally in tallies.values():
         tally.count_pending()
     return tallies
@@ -178,9 +178,9 @@ def _count_all(source: SourceTable, tallies: Tallies, *, thin: bool) -> dict[int
                 continue
             column = block.columns[sheet_columns[index]]
             if index in thinned:
-                add_values(tally, column[first + number % stride : last : stride])
+                add_cells(tally, column[first + number % stride : last : stride])
                 continue
-            add_values(tally, column if last - first == len(column) else column[first:last])
+            add_cells(tally, column if last - first == len(column) else column[first:last])
             if thin and number - start < _TRIALS and tally.count_pending().is_uniform():
                 thinned[index] = tally.signature()
     for tally in tallies.values():
@@ -256,8 +256,8 @@ def _collect_witnesses(table: MappedTable, tallies: Tallies) -> dict[int, Column
         dates = tally if isinstance(tally, DateTally) else None
         if tally is None:
             numbers, dates = NumberTally(), DateTally()
-            add_values(numbers, sample)
-            add_values(dates, sample)
+            add_cells(numbers, sample)
+            add_cells(dates, sample)
             numbers.count_pending()
             dates.count_pending()
             if numbers.numbers < _WITNESS * numbers.texts:

@@ -72,9 +72,8 @@ _WEEKDAYS: Final = (
 
 
 def folded(text: str) -> str:
-    """Return the text without case and accents, so that names of months and days compare equal however they are
-    spelled.
-    """
+    """Return a text without case and accents, so that names of months and days compare equal however they are
+    spelled."""
     if text.isascii():
         return text.lower()
     bare = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
@@ -82,8 +81,8 @@ def folded(text: str) -> str:
 
 
 def _number_month_names() -> dict[str, int]:
-    """Map the folded names of months in all languages to their numbers; raises ValueError if a name means two
-    months."""
+    """Index the names of months in all languages, folded -> number, when the module is imported; raises ValueError if a
+    name means two months."""
     names: dict[str, int] = {}
     for line in (*_FULL.values(), *_SHORT.values()):
         for number, name in enumerate(line.split(), 1):
@@ -121,7 +120,7 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 def names_another_weekday(text: str, day: date) -> bool:
-    """Whether a text names a weekday that the day does not fall on; False if it names none."""
+    """Whether a date's text names a weekday that the date does not fall on; False if it names none."""
     if text.isascii() and text.lower() == text.upper():
         return False
     weekdays = [DAYS[word] for word in map(folded, _WORD.findall(text)) if word in DAYS and word not in MONTHS]

@@ -36,7 +36,7 @@ _DIRECTIVES: Final = {
 
 
 def _in_human_letters(format_text: str) -> str:
-    """Write a format in the letters that people use: DD.MM.YYYY for %d.%m.%Y."""
+    """Write a date format of the manifest in the letters that findings show: DD.MM.YYYY for %d.%m.%Y."""
     for directive, letters in _DIRECTIVES.items():
         format_text = format_text.replace(directive, letters)
     return format_text
@@ -75,11 +75,11 @@ class ChunkReporter:
         chosen: Mapping[int, Sequence[int]] | None = None,
         cells_outside_table: Mapping[str, tuple[int, int]] | None = None,
     ) -> None:
-        """Prepare to report on one chunk; `rows` has the number of each of its rows in the sheet.
+        """Prepare to report on one chunk of a table; `rows` has each row's number in the sheet.
 
-        `value_columns`: after an unpivot, for each row the column of the sheet that its value came from.
-        `chosen`: likewise, by output column, for fields that take the first value of several columns.
-        `cells_outside_table`: for fields that have one value for all rows, the row and column of its cell.
+        `value_columns`: after an unpivot, for each row the column of the sheet that its value came from. `chosen`:
+        likewise, by output column, for fields that take the first value of several columns. `cells_outside_table`: for
+        fields that have one value for all rows, the row and column of its cell.
         """
         self.findings = findings
         self.place = place
@@ -102,30 +102,33 @@ class ChunkReporter:
         file: str | None = None,
         line: int | None = None,
     ) -> None:
-        """Add a finding for each of these rows of the chunk, and collect it as the row's error if it is one.
+        """Add a finding for each of these rows of the chunk, and store those that are errors in `errors`.
+
+        What is wrong with a cell outside the table becomes one finding about that cell, counted for each row.
 
         What is wrong with a cell outside the table is one finding about that cell, counted for each row.
         """
-        fixed = self.cells_outside_table.get(field or "")
+        outside_cell = self.cells_outside_table.get(field or "")
         flagged = 0
         for i in indexes:
-            at = self.column_of(column, i)
+            sheet_column = self.column_of(column, i)
             if severity == "error":
-                self.errors.setdefault(i, []).append(CellProblem(at, field, code, message))
+                self.errors.setdefault(i, []).append(CellProblem(sheet_column, field, code, message))
             flagged += 1
-            if fixed is None:
+            if outside_cell is None:
                 self.findings.add(
-                    code, severity, message, place=self.place, row=self.rows[i], column=at, field=field,
+                    code, severity, message, place=self.place, row=self.rows[i], column=sheet_column, field=field,
                     rule=rule, file=file, line=line,
                 )  # fmt: skip
-        if fixed is not None and flagged:
+        if outside_cell is not None and flagged:
             self.findings.add(
-                code, severity, message, place=self.place, row=fixed[0], column=fixed[1], field=field,
+                code, severity, message, place=self.place, row=outside_cell[0], column=outside_cell[1], field=field,
                 rule=rule, file=file, line=line, count=flagged,
             )  # fmt: skip
 
     def column_of(self, column: CellColumn, index: int) -> int | None:
-        """The column of the sheet in which a row of the chunk has its cell."""
+        """Return the sheet's column in which a row of the chunk has its cell, after an unpivot or a choice between
+        columns."""
         if isinstance(column, Sequence):
             return column[index]
         return self.value_columns[index] if column == SPREAD else column
@@ -141,16 +144,18 @@ class FieldChecks:
     """
 
     def __init__(self, field: Field, allowed: frozenset[Any] | None) -> None:
-        """Prepare to check a field; `allowed` has the folded values of its list or lookup table, None if any value is
-        allowed.
-        """
+        """Prepare to check one field in all chunks of a job; `allowed` has the folded values of its list or lookup
+        table, None if any value is allowed."""
         self.field = field
         self._allowed = allowed
         self._known_allowed: set[Any] = {None}  # values already found to be allowed
         self._seen = SeenValues() if field.unique else None
 
     def check(self, values: list[Any], bad: list[int], reporter: ChunkReporter, column: CellColumn) -> None:
-        """Flag every cell that breaks a rule of the field.
+        """Check one chunk of a field's values against all its rules, and flag each offending cell on the reporter.
+
+        Remembers the values of unique fields, so each chunk is checked once. `bad`: indexes of cells that are not of
+        the type; of the other rules only `unique` applies to them.
 
         `bad`: indexes of cells that are not of the type; of the other rules only `unique` applies to them.
         """
@@ -175,14 +180,14 @@ class FieldChecks:
     def _report(
         self, reporter: ChunkReporter, column: CellColumn, cells: Sequence[int], code: str, *, what: str, rule: str = ""
     ) -> None:
-        """Flag the cells with these indexes; a finding that names no rule gets its code as the rule."""
+        """Flag the cells at these indexes on the reporter, with the field's severity; a finding that names no rule gets
+        its code as the rule."""
         field = self.field
         reporter.flag(cells, code, field.severity, what, column=column, field=field.name, rule=rule or code)
 
     def _check_type(self, values: list[Any], bad: list[int], report: Report) -> None:
-        """Report the cells that could not be converted to the field's type, but not spreadsheet errors, which are
-        reported already.
-        """
+        """Report the cells that could not be converted to the field's type, except spreadsheet errors, which have a
+        finding of their own."""
         field = self.field
         what = FindingText(f"is not {_A_VALID.get(field.type, 'a valid ' + field.type)}", field.type)
         if field.formats:
@@ -193,7 +198,7 @@ class FieldChecks:
         report(untyped, "type_error", what=what, rule=f"type:{field.type}")
 
     def _check_pattern(self, pattern: re.Pattern[str], values: list[Any], skip: set[int], report: Report) -> None:
-        """Report the cells whose text does not match a pattern as a whole."""
+        """Report the cells whose whole text does not match the field's pattern."""
         match = pattern.fullmatch
         unmatched = [
             i
@@ -203,7 +208,8 @@ class FieldChecks:
         report(unmatched, "pattern", what=FindingText(f"does not match {pattern.pattern}", pattern=pattern.pattern))
 
     def _check_bounds(self, values: list[Any], skip: set[int], report: Report) -> None:
-        """Report the cells below the least or above the greatest value allowed."""
+        """Report the cells below the field's `min` or above its `max`; the chunk's extremes are tried first, so that a
+        good chunk costs two comparisons."""
         low, high = self.field.min, self.field.max
         present = values if not skip and None not in values else [
             v for i, v in enumerate(values) if v is not None and i not in skip
@@ -218,7 +224,7 @@ class FieldChecks:
             report(beyond, name, what=FindingText(f"is {word} {limit}", limit=str(limit)))
 
     def _check_length(self, values: list[Any], skip: set[int], report: Report) -> None:
-        """Report the cells with fewer or more characters than allowed."""
+        """Report the cells with fewer or more characters than the field allows."""
         low, high = self.field.min_length or 0, self.field.max_length
         for i, v in enumerate(values):
             if v is None or i in skip:
@@ -230,7 +236,8 @@ class FieldChecks:
                 report([i], "max_length", what=FindingText(f"is longer than {high} characters", limit=high))
 
     def _check_allowed(self, values: list[Any], skip: set[int], report: Report) -> None:
-        """Report the cells that are not one of the allowed values, however they are spelled."""
+        """Report the cells that are not one of the field's allowed values, however these are spelled; remembers values
+        once found to be allowed."""
         try:
             unknown = set(values) - self._known_allowed
         except TypeError:  # a rule made a list or the like, which no set holds
@@ -256,7 +263,8 @@ class FieldChecks:
 
 
 def _without_errors(values: list[Any], skip: set[int]) -> list[Any]:
-    """Return the values with None in place of the spreadsheet errors (#N/A) among the cells at the indexes `skip`."""
+    """Return the values with None in place of the spreadsheet errors (#N/A) among the bad cells at the indexes `skip`,
+    so that errors are no duplicates."""
     if not skip:
         return values
     return [None if i in skip and type(v) is CellError else v for i, v in enumerate(values)]
@@ -281,13 +289,15 @@ class SeenValues:
     """Remembers the values of a unique field, as hashes: few in a set, many in a table of open addressing."""
 
     def __init__(self, in_set: int = IN_SET) -> None:
+        """Start with no values; a set holds up to `in_set` hashes, after which they move to a table."""
         self._in_set = in_set
         self._few: set[int] = set()
         self._table: array[int] = array("q")  # empty until there are many; a power of two of slots, 0 in free ones
         self._filled = 0  # slots of the table
 
     def repeats(self, values: Sequence[Any]) -> list[int]:
-        """Remember these values, and return the indexes of those that an earlier row has: of this call or one before.
+        """Remember a chunk's values, and return the indexes of those that an earlier row has, in this call or one
+        before.
 
         Blanks are neither remembered nor returned.
         """
@@ -302,12 +312,12 @@ class SeenValues:
         else:
             repeated = self._repeats_by_set(hashes)
         if len(few) > self._in_set:
-            self._move(few, len(few))
+            self._move_to_table(few, len(few))
             few.clear()
         return repeated
 
     def _repeats_by_set(self, hashes: Sequence[int | None]) -> list[int]:
-        """Add hashes to the set, and return the indexes of those that were in it."""
+        """Add hashes to the set one by one, and return the indexes of those that were in it already."""
         few, repeated = self._few, []
         for index, value_hash in enumerate(hashes):
             if value_hash in few:
@@ -317,34 +327,36 @@ class SeenValues:
         return repeated
 
     def _repeats_by_table(self, hashes: Sequence[int | None]) -> list[int]:
-        """Add hashes to the table, and return the indexes of those that were in it."""
+        """Add hashes to the table, enlarged first if it gets too full, and return the indexes of those that were in it
+        already."""
         if (entries := self._filled + len(hashes)) * 3 > len(self._table) * 2:
-            self._move(filter(None, self._table), entries)
+            self._move_to_table(filter(None, self._table), entries)
         table, mask, repeated, added = self._table, len(self._table) - 1, [], 0
         for index, value_hash in enumerate(hashes):
             if value_hash is None:
                 continue
             entry = value_hash or 1  # 0 is a free slot
-            at = entry & mask
-            while (found := table[at]) and found != entry:
-                at = (at + 1) & mask
-            if found:
+            slot = entry & mask
+            while (present := table[slot]) and present != entry:
+                slot = (slot + 1) & mask
+            if present:
                 repeated.append(index)
             else:
-                table[at] = entry
+                table[slot] = entry
                 added += 1
         self._filled += added
         return repeated
 
-    def _move(self, hashes: Iterable[int], entries: int) -> None:
-        """Move distinct hashes to a new table, which has two to four slots for each of so many entries."""
+    def _move_to_table(self, hashes: Iterable[int], entries: int) -> None:
+        """Replace the table by a new one with these distinct hashes; it has two to four slots for each of `entries`
+        entries."""
         slots = 1 << (2 * entries).bit_length()
         table, mask, self._filled = array("q", bytes(8 * slots)), slots - 1, 0
         for value_hash in hashes:
-            at = (value_hash or 1) & mask
-            while table[at]:
-                at = (at + 1) & mask
-            table[at] = value_hash or 1
+            slot = (value_hash or 1) & mask
+            while table[slot]:
+                slot = (slot + 1) & mask
+            table[slot] = value_hash or 1
             self._filled += 1
         self._table = table
 
@@ -367,16 +379,20 @@ class FieldComparison:
     """
 
     def __init__(self, rule: RowComparison, fields: Mapping[str, Field]) -> None:
-        """Prepare the comparison: its constant is converted to the field's type once, `in` and `not in` to sets of
-        folded texts.
-        """
+        """Prepare a comparison of a row rule: its constant is converted once to the field's type, for `in` and `not in`
+        to a set of folded texts."""
         self.field, self.op, self.other = rule.field, rule.op, rule.other
-        kind, value = fields[self.field].type, rule.value
+        field_type, value = fields[self.field].type, rule.value
         # In the field's type, to compare with; of `in` and `not in` the folded texts of all values.
-        self.value = frozenset(fold(bound(kind, v)) for v in value) if isinstance(value, list) else bound(kind, value)
+        self.value = (
+            frozenset(fold(bound(field_type, v)) for v in value)
+            if isinstance(value, list)
+            else bound(field_type, value)
+        )
 
     def holds(self, columns: Mapping[str, list[Any]], index: int) -> bool | None:
-        """Whether the row at an index of the chunk satisfies it; None if it cannot be compared."""
+        """Whether the row at an index of the chunk satisfies the comparison; None if a cell is blank or cannot be
+        compared."""
         value = columns[self.field][index]
         if self.op == "empty":
             return value is None
@@ -397,7 +413,7 @@ class RowCheck:
     """A rule of the manifest that compares fields of one row: where `when` holds, `then` must hold too."""
 
     def __init__(self, rule: DeclaredRule, then: RowComparison, fields: Mapping[str, Field]) -> None:
-        """Prepare a rule of the manifest whose `then` compares two fields, or a field and a constant."""
+        """Prepare a row rule of the manifest whose `then` compares a field with another one or with a constant."""
         self.name = rule.name
         self.when = None if rule.when is None else FieldComparison(rule.when, fields)
         self.then = FieldComparison(then, fields)
@@ -406,7 +422,8 @@ class RowCheck:
         self.message = author_text(rule.message, f"{then.field} {then.op}{against} does not hold")
 
     def check(self, columns: Mapping[str, list[Any]], count: int, reporter: ChunkReporter, column: CellColumn) -> None:
-        """Flag the rows of a chunk that break the rule; `column`: of the field of `then`."""
+        """Flag on the reporter the rows of a chunk where `when` holds and `then` does not; `column` is that of the
+        field of `then`."""
         broken = [
             index
             for index in range(count)

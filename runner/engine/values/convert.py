@@ -16,7 +16,7 @@ from runner.engine.common.fields import ANY, Field
 from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.values import dates, numbers, words
 from runner.engine.values.convention_choices import Convention
-from runner.engine.values.decisions import decide_convention, tally_of
+from runner.engine.values.decisions import decide_convention, tally_values
 from runner.engine.values.words import BAD, MAX_MEMO, Bad, ParsingMemo, cleaner, column_cleaner
 
 TEXT_KINDS: Final = frozenset({str, type(None)})
@@ -71,16 +71,15 @@ class Converter:
         *,
         epoch_1904: bool = False,
     ) -> None:
-        """Prepare to convert a column of `field`. `convention` was decided from all its values; without it, `values`
-        decide.
-        """
+        """Prepare to convert a column of `field` by its convention, which was decided from all its values; without one,
+        `values` decide."""
         if convention is None:
             convention = _decide_from_values(field, values)
         self.kind = field.type
         self.decimal = convention.decimal
-        self._strict_decimal = field.decimal
+        self._declared_decimal = field.decimal
         self._in_percent = convention.in_percent  # numbers without a percent sign are percent, not shares
-        self._marks = convention.marks  # signs for true and false that do not have their usual meaning here
+        self._truth_marks = convention.marks  # signs for true and false that do not have their usual meaning here
         self.day_first = convention.dots_day_first if convention.day_first is None else convention.day_first
         self.dots_day_first = convention.dots_day_first
         self.remarks: dict[Any, tuple[str, ...]] = {}  # a cell's value -> codes of REMARKS about how it was read
@@ -89,33 +88,34 @@ class Converter:
         self._plain_strip = field.clean == ("strip",)
         self._dates = _make_date_reader(field, convention, epoch_1904=epoch_1904)
         self._is_final = words.COMMON_EMAIL.fullmatch if field.type == "email" else None  # a text that stays as it is
-        self._native = NATIVE.get(field.type, NATIVE["text"])  # types of values that stay as they are
+        self._native_types = NATIVE.get(field.type, NATIVE["text"])  # types of values that stay as they are
         self._allowed: dict[str, Any] = {}  # folded text -> the allowed value
         self._spellings: frozenset[str] = frozenset()  # texts that are allowed exactly as they are
         self._learnt: Mapping[str, Any] = {}  # folded text -> the allowed value that a person said it means
         self.use_allowed(field.allowed or ())
         # Last: they bind what is set above.
-        self._memo = ParsingMemo(self._make_text_parser())
+        self._parsed_texts = ParsingMemo(self._make_text_parser())
         self._convert_typed = self._choose_cell_converter()
 
     def use_allowed(self, values: Iterable[Any]) -> None:
-        """Set the allowed values of an enum: its cells are written as these are spelled; if several of them differ only
-        in case, a cell keeps the one it has.
+        """Set the allowed values of an enum field: its cells are written as these are spelled.
+
+        If several of them differ only in case, a cell keeps the one it has.
         """
         spellings = list(values)
         self._allowed = {fold(v): v for v in reversed(spellings)}
         self._spellings = frozenset(v for v in spellings if type(v) is str)
 
     def use_spellings(self, learnt: Mapping[str, Any]) -> None:
-        """Read the folded texts of `learnt` as the allowed values that a person said they mean; each such cell is
-        remarked on.
-        """
+        """Set the folded texts that a person said mean an allowed value; each cell converted by one is remarked on.
+        Forgets what was parsed before."""
         self._learnt = learnt
-        self._memo.forget()
+        self._parsed_texts.forget()
 
     def convert(self, values: list[Any]) -> Converted:
-        """Convert a chunk of cells: return its typed values, and the indexes of cells that are not of the type and stay
-        unchanged.
+        """Convert a chunk of the sender's cells, numbers in percent divided by 100; return the typed values and the
+        indexes of cells that are not of the type and stay as they are.
+
         Adds to `remarks` how texts were read that another reader might have read differently, such as 1.234.
         """
         if not self._in_percent:
@@ -124,13 +124,15 @@ class Converter:
         return self.convert_result([v if type(v) in TEXT_KINDS else share_of(v) for v in values])
 
     def convert_result(self, values: list[Any]) -> Converted:
-        """Convert a chunk of values that a rule or a lookup made, which may be typed already: those stay as they are.
+        """Convert a chunk of values that the sender, a rule or a lookup made; those that are typed already stay as they
+        are.
+
         Texts are read as in the column's cells. Returns and remarks as `convert`.
         """
         if self.kind == ANY:
             return values, []
         kinds = set(map(type, values))
-        if kinds <= self._native:
+        if kinds <= self._native_types:
             return values, []
         if Shown in kinds:  # text takes what the cell shows, any other type the number
             content: Callable[[Shown], Any] = self._displayed_text if self.kind in AS_SHOWN else int
@@ -138,12 +140,12 @@ class Converter:
             kinds = set(map(type, values))
         if len(self.remarks) > MAX_MEMO:
             self.remarks.clear()
-            self._memo.forget()
+            self._parsed_texts.forget()
         if kinds <= TEXT_KINDS:
             if self.kind == "text" and not self._learnt:
                 return self._clean_texts(values, kinds), []
             converted = self._parse_texts(values)
-            if not self._memo.bad:
+            if not self._parsed_texts.bad:
                 return converted, []
         else:
             converted = self._convert_mixed(values)
@@ -153,43 +155,45 @@ class Converter:
         return converted, bad
 
     def _parse_texts(self, values: list[Any]) -> list[Any]:
-        """Parse a chunk that has only texts and blanks; BAD for each text that is not of the type."""
-        memo, is_final = self._memo, self._is_final
+        """Parse a chunk that has only texts and blanks, each different text once; BAD for a text that is not of the
+        type."""
+        memo, is_final = self._parsed_texts, self._is_final
         if is_final is not None and self._plain_strip:
             return [v if v is None or is_final(v) else memo[v] for v in values]
         return list(map(memo.__getitem__, values))
 
     def _convert_mixed(self, values: list[Any]) -> list[Any]:
         """Convert a chunk with cells of several types, such as dates beside texts; BAD for each cell that is not of the
-        type.
-        """
-        memo, convert_typed, native = self._memo, self._convert_typed, self._native
+        type."""
+        memo, convert_typed, native = self._parsed_texts, self._convert_typed, self._native_types
         return [v if type(v) in native else memo[v] if type(v) is str else convert_typed(v) for v in values]
 
     def _displayed_text(self, value: Shown) -> str:
-        """Return the text that a number cell displays (007 for 7); only its digits if just those are an allowed
+        """Return what a number cell displays (007 for 7) for a text field; only its digits if just those are an allowed
         value."""
         digits = str(int(value))
         return digits if fold(digits) in self._allowed and fold(value) not in self._allowed else value.shown
 
     def _clean_texts(self, values: list[Any], kinds: set[type]) -> list[Any]:
-        """Clean the texts of a text field; None for those that are then empty. Remarks on long numbers that a program
-        shortened.
-        """
-        is_full = type(None) not in kinds
-        whole_chunk = "\n".join(values if is_full else filter(None, values))  # searched once
+        """Clean a chunk of a text field, None for texts that are then empty; remarks on long numbers that a program
+        shortened."""
+        has_no_blank = type(None) not in kinds
+        whole_chunk = "\n".join(values if has_no_blank else filter(None, values))  # searched once
         if not self._plain_strip:
             cleaned = self._clean_all(values)
         elif not whole_chunk.isascii():
             cleaned = [v and self._clean(v) for v in values]
         else:
-            cleaned = list(map(str.strip, values)) if is_full else [v and v.strip() for v in values]
+            cleaned = list(map(str.strip, values)) if has_no_blank else [v and v.strip() for v in values]
         if "E+" in whole_chunk:
             self.remarks |= {v: ("digits_lost",) for v in values if v and numbers.is_shortened(v)}
         return [v or None for v in cleaned] if "" in cleaned else cleaned
 
     def _make_text_parser(self) -> Callable[[str], Any]:
-        """A function that cleans a text and parses it to the declared type, and adds to `remarks`.
+        """Make the function that the memo calls for each new text: it cleans the text and parses it to the declared
+        type.
+
+        That function returns None for a blank and BAD for a text that is not of the type, and adds to `remarks`.
 
         It returns None for a blank and BAD for a text that is not of the type.
         """
@@ -225,10 +229,9 @@ class Converter:
         return parse_and_remark
 
     def _parse_numeral(self, text: str) -> str | Bad | None:
-        """Parse a number to its plain form (`-1234.5`); None for a blank, BAD for another text.
-        Remarks on a number that contradicts its column, or that could be read in two ways.
-        """
-        plain = numbers.plain_number(text, self._strict_decimal, self.decimal)
+        """Parse a number to its plain form (`-1234.5`), None for a blank, BAD for another text; remarks on a number
+        that contradicts its column or could be read in two ways."""
+        plain = numbers.plain_number(text, self._declared_decimal, self.decimal)
         if not isinstance(plain, numbers.PlainNumber):
             return plain
         if plain.is_doubtful:
@@ -236,7 +239,7 @@ class Converter:
         return plain.numeral
 
     def _parse_number(self, text: str) -> numbers.Number | Bad | None:
-        """Parse a number by the column's decimal sign; None for a blank, BAD for another text."""
+        """Parse a number by the column's decimal sign, common forms first; None for a blank, BAD for another text."""
         # A decimal sign in a column that seemed to have none needs a full parse.
         number = numbers.quick_number(text, self.decimal) if self.decimal else numbers.number_of_digits(text)
         if number is not None:
@@ -245,9 +248,8 @@ class Converter:
         return numbers.to_number(numeral) if isinstance(numeral, str) else numeral
 
     def _parse_whole_number(self, text: str) -> int | Bad | None:
-        """Parse a whole number; None for a blank, BAD for another text. Remarks on one that a program shortened to
-        1.2E+15.
-        """
+        """Parse a whole number, None for a blank, BAD for another text; remarks on one that a program shortened to
+        1.2E+15."""
         if text.isdecimal() and text.isascii() and len(text) <= numbers.MAX_TEXT:
             return int(text)
         numeral = self._parse_numeral(text)
@@ -256,17 +258,16 @@ class Converter:
         return numbers.to_whole(numeral) if isinstance(numeral, str) else numeral
 
     def _parse_truth(self, text: str) -> bool | Bad | None:
-        """Parse a yes/no text: by what its mark means in this column, else by the word; None for a blank, BAD if
-        neither is known.
-        """
-        if self._marks and (mark := text.strip().casefold()) in self._marks:
-            meaning = self._marks[mark]
+        """Parse a yes or no by what the mark means in this column, else by the word; None for a blank, BAD if neither
+        is known."""
+        if self._truth_marks and (mark := text.strip().casefold()) in self._truth_marks:
+            meaning = self._truth_marks[mark]
             return BAD if meaning is None else meaning
         return words.parse_boolean(text)
 
     def _parse_percent(self, text: str) -> numbers.Number | Bad | None:
         """Parse a percentage to a share: 45 % is exactly 0.45. None for a blank, BAD for another text."""
-        bare = numbers.without_percent(text)
+        bare = numbers.strip_percent(text)
         numeral = self._parse_numeral(bare.number)
         if not isinstance(numeral, str):
             return BAD if bare.has_sign and numeral is None else numeral
@@ -280,9 +281,10 @@ class Converter:
         return numbers.to_number(f"{digits}e{int(exponent or 0) - 2}")
 
     def _choose_cell_converter(self) -> Callable[[Any], Any]:
-        """Return the function that converts a cell that is neither a text nor blank to the declared type.
+        """Return the function that converts a cell that is neither a text nor blank to the declared type; types without
+        one of their own take the cell's text.
+
         That function returns None for a formula without a stored result, and BAD for a cell that is not of the type.
-        Types that are not in the table below take the cell's text.
         """
         converters: dict[str, Callable[[Any], Any]] = {
             "integer": whole_of,
@@ -296,13 +298,12 @@ class Converter:
         }
         if self.kind in converters:
             return converters[self.kind]
-        memo = self._memo
+        memo = self._parsed_texts
         refused = _NO_ADDRESS if self.kind in ("phone", "email", "url") else frozenset({CellError})
 
         def convert_as_text(value: Any) -> Any:
             """Convert the text that a person would type for the cell; remarks about that text become remarks about the
-            cell.
-            """
+            cell."""
             if type(value) in refused:
                 return BAD
             text = text_of(value)
@@ -314,17 +315,13 @@ class Converter:
         return convert_as_text
 
     def _convert_time_cell(self, value: Any) -> Any:
-        """Convert a cell to its time of day, or None or BAD as `time_of` returns them; remarks on a date that is
-        dropped.
-        """
+        """Convert a cell to its time of day, or None or BAD as `time_of` does; remarks on a date that is dropped."""
         if type(value) is datetime:
             self.remarks[value] = ("date_dropped",)
         return time_of(value)
 
     def _convert_date_cell(self, value: Any) -> Any:
-        """Convert a cell to its date, or None or BAD as `moment_of` returns them; remarks on a time of day that is
-        dropped.
-        """
+        """Convert a cell to its date, or None or BAD as `moment_of` does; remarks on a time of day that is dropped."""
         moment = moment_of(value, self._dates.number)
         if type(moment) is not datetime:
             return moment
@@ -335,12 +332,12 @@ class Converter:
 
 def _decide_from_values(field: Field, values: Sequence[Any]) -> Convention:
     """Decide the convention of a column from some of its values alone."""
-    tally = tally_of(field, values)
+    tally = tally_values(field, values)
     return Convention() if tally is None else decide_convention(field, tally)[0]
 
 
 def _make_date_reader(field: Field, convention: Convention, *, epoch_1904: bool) -> dates.DateReader:
-    """Make the reader that parses the dates and times of a column by its convention."""
+    """Make the reader of a column's dates and times from the field's formats and the column's convention."""
     return dates.DateReader(
         field.formats,
         day_first=convention.day_first,
@@ -361,8 +358,7 @@ def fold(value: Any) -> Any:
 
 
 def text_of(value: Any) -> Any:
-    """Return a cell as the text that a person would type for it; empty for a blank and for a formula without a
-    result."""
+    """Return a cell as the text that a person would type for it; empty for a blank or a formula without a result."""
     kind = type(value)
     if kind is str:
         return value
@@ -382,7 +378,8 @@ def text_of(value: Any) -> Any:
 
 
 def _float_text(value: float) -> str:
-    """Write a number in plain digits, without `.0`; a very large or very small one with an exponent."""
+    """Write a float in plain digits without `.0`, as a person types it; a very large or very small one with an
+    exponent."""
     if value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     text = repr(value)
@@ -401,9 +398,8 @@ def _duration_text(value: timedelta) -> str:
 
 
 def number_of(value: Any) -> Any:
-    """Return the number of a cell that is neither a text nor blank; None for a formula without a result, BAD for other
-    cells.
-    """
+    """Return a number cell as it is, None for a formula without a result, BAD for any other cell that is neither text
+    nor blank."""
     kind = type(value)
     if kind is float or kind is int or kind is Decimal:
         return value
@@ -413,7 +409,7 @@ def number_of(value: Any) -> Any:
 
 
 def share_of(value: Any) -> Any:
-    """Return the share that a cell in percent is, 0.45 for 45; a cell that is not a number stays as it is."""
+    """Return the share that a number in percent is, exactly 0.45 for 45; a cell that is not a number stays as it is."""
     if isinstance(value, float):
         # Moving the decimal point gives exactly 0.45 for 45; multiplying by 0.01 does not.
         return float(Decimal(repr(value)).scaleb(-2)) if isfinite(value) else value
@@ -422,9 +418,8 @@ def share_of(value: Any) -> Any:
 
 
 def whole_of(value: Any) -> Any:
-    """Return the whole number of a cell that is neither a text nor blank; None for a formula without a result, BAD for
-    others.
-    """
+    """Return the whole number of a cell that is neither text nor blank; None for a formula without a result, BAD for
+    others."""
     kind = type(value)
     if kind is int:
         return value
@@ -434,8 +429,9 @@ def whole_of(value: Any) -> Any:
 
 
 def moment_of(value: Any, date_of_number: Callable[[float], Any]) -> Any:
-    """Return the date and time of a cell that is neither a text nor blank; None for a formula without a result, BAD for
+    """Return the date and time of a cell that is neither text nor blank; None for a formula without a result, BAD for
     others.
+
     `date_of_number` converts a number as this column counts days.
     """
     kind = type(value)
@@ -449,9 +445,8 @@ def moment_of(value: Any, date_of_number: Callable[[float], Any]) -> Any:
 
 
 def time_of(value: Any) -> Any:
-    """Return the time of day of a cell that is neither a text nor blank; None for a formula without a result, BAD for
-    others.
-    """
+    """Return the time of day of a cell that is neither text nor blank; None for a formula without a result, BAD for
+    others."""
     kind = type(value)
     if kind is time:
         return value.replace(tzinfo=None)
@@ -465,9 +460,8 @@ def time_of(value: Any) -> Any:
 
 
 def truth_of(value: Any) -> Any:
-    """Return the yes or no of a cell that is neither a text nor blank; None for a formula without a result, BAD for
-    others.
-    """
+    """Return the yes or no of a cell that is neither text nor blank; None for a formula without a result, BAD for
+    others."""
     if type(value) is bool:
         return value
     if type(value) in (int, float) and value in (0, 1):

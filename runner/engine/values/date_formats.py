@@ -32,7 +32,11 @@ _RUN_ON: Final = re.compile("(?:%[YymdHMS])+")  # %y%m%d: digits without separat
 
 
 def make_format_reader(form: str) -> Callable[[str], datetime | None]:
-    """Return a function that parses texts in a declared format, and returns None for any other text.
+    """Compile a declared format, such as %d.%m.%Y, to a function that parses a text and returns None if it does not
+    fit.
+
+    Digits without separators (%d%m%y) may lack their first zero, which a number loses: 10226 is 01.02.26. A year of
+    four digits has none to lose.
 
     Digits without separators (%d%m%y) may lack their first zero, which a number loses: 10226 is 01.02.26. A year of
     four digits has none to lose.
@@ -53,16 +57,17 @@ def make_format_reader(form: str) -> Callable[[str], datetime | None]:
     return _reader_by_strptime(form) if pattern is None else _reader_by_pattern(pattern)
 
 
-def day_first_of(formats: tuple[str, ...]) -> bool | None:
-    """Whether the formats of whole dates have the day before the month; None if none is one, or they disagree."""
+def day_first_in_formats(formats: tuple[str, ...]) -> bool | None:
+    """Whether declared formats of whole dates have the day before the month; None if none is of a whole date, or they
+    disagree."""
     whole_dates = [form for form in formats if "%d" in form and "%m" in form and ("%y" in form or "%Y" in form)]
     orders = {form.find("%d") < form.find("%m") for form in whole_dates}
     return orders.pop() if len(orders) == 1 else None
 
 
 def _compile_format(form: str) -> re.Pattern[str] | None:
-    """Compile a format to a pattern with a group for each part; None if a part occurs twice or only strptime knows
-    it."""
+    """Compile a format to a regular expression with a group for each part; None if a part occurs twice or only strptime
+    knows it."""
     pattern, names, at = "", set(), 0
     while at < len(form):
         if form[at] != "%":
@@ -83,7 +88,8 @@ def _compile_format(form: str) -> re.Pattern[str] | None:
 
 
 def _reader_by_pattern(pattern: re.Pattern[str]) -> Callable[[str], datetime | None]:
-    """Return a function that parses texts by a pattern of `_compile_format`, and returns None for any other text."""
+    """Return a function that parses a text by the expression of `_compile_format`, and returns None if it does not
+    fit."""
 
     def read(text: str) -> datetime | None:
         """Parse a text; None if it does not fit the format or there is no such moment."""
@@ -110,9 +116,8 @@ def _reader_by_pattern(pattern: re.Pattern[str]) -> Callable[[str], datetime | N
 
 
 def _reader_by_strptime(form: str) -> Callable[[str], datetime | None]:
-    """Return a function that parses texts by the standard library's strptime, which is slower, and returns None for
-    others.
-    """
+    """Return a function that parses a text by the standard library's slower strptime, and returns None if it does not
+    fit."""
 
     def read(text: str) -> datetime | None:
         """Parse a text, without its zone; None if it does not fit the format."""

@@ -35,7 +35,9 @@ class OrderDecision(NamedTuple):
 def decide_order(
     count: OrderCount, name: str, around: ColumnSurroundings = NOTHING_AROUND, *, dotted: bool = False
 ) -> OrderDecision:
-    """Decide whether the day comes first, by the column's own values if they prove it, else by hints.
+    """Decide whether a column's dates have the day first, by its own values if they prove it, else by hints.
+
+    `count`: of the dates with points, if `dotted`, or of all others.
 
     `count`: of the dates with points, if `dotted`, or of all others.
     """
@@ -45,9 +47,9 @@ def decide_order(
     for_day, for_month = _weigh_order_hints(around, dotted=dotted)
     if day or month:
         chosen = (day, for_day) > (month, for_month)
-        most, least = max(day, month), min(day, month)
-        sure = not unclear or are_slips(least, most)
-        if not unclear and not least:
+        proofs_for, proofs_against = max(day, month), min(day, month)
+        sure = not unclear or are_slips(proofs_against, proofs_for)
+        if not unclear and not proofs_against:
             return OrderDecision(chosen, None)
     else:
         chosen = for_day + _slightly_for_day(count, around) > for_month
@@ -80,7 +82,7 @@ class _OrderWeights(NamedTuple):
 
 
 def _weigh_order_hints(around: ColumnSurroundings, *, dotted: bool) -> _OrderWeights:
-    """Weigh the evidence for the day first and for the month first, apart from the column's own proofs."""
+    """Add up what the other columns and the file suggest about the order of day and month."""
     day, month = min(around.day, 2) * 2, min(around.month, 2) * 2
     if around.comma and not around.point:  # a decimal comma rules out the month first
         day += 3
@@ -89,7 +91,8 @@ def _weigh_order_hints(around: ColumnSurroundings, *, dotted: bool) -> _OrderWei
 
 
 def _slightly_for_day(count: OrderCount, around: ColumnSurroundings) -> int:
-    """Weigh the weak signs for the day first, which break a tie; below 0 if they are for the month first."""
+    """Add up the weak signs for the day first, which break a tie; the sum is negative if they are for the month
+    first."""
     signs = (count.dashed == count.open) + (around.delimiter == ";")
     # Days vary more than months; dates that are all the first of a month are the exception.
     first_numbers, second_numbers = len(count.first), len(count.second)
@@ -100,8 +103,9 @@ def _slightly_for_day(count: OrderCount, around: ColumnSurroundings) -> int:
     return signs + (first_numbers > second_numbers) - (second_numbers > first_numbers)
 
 
-def swapped_choice(tally: DateTally) -> ConventionChoice | None:
-    """Report dates that a program may have stored with day and month swapped; None if none is in doubt."""
+def make_swapped_choice(tally: DateTally) -> ConventionChoice | None:
+    """Make the unsure choice to read dates as stored although a program may have swapped day and month; None if none is
+    in doubt."""
     if not tally.seems_swapped():
         return None
     return ConventionChoice(
@@ -116,8 +120,8 @@ def swapped_choice(tally: DateTally) -> ConventionChoice | None:
     )
 
 
-def year_day_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
-    """Report dates such as 2026-02-01 beside 2026-31-01, which has the day before the month; None without such
+def make_year_day_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
+    """Make the unsure choice to read 2026-02-01 as year, month, day beside dates such as 2026-31-01; None without such
     dates."""
     if not (tally.year_day and tally.year_open) or field.formats:
         return None
@@ -133,10 +137,9 @@ def year_day_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
     )
 
 
-def digits_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
-    """Report numbers that are read as Unix times, or as day numbers where digits of dates are as likely (10203 for
-    2001-02-03); None if the column has neither.
-    """
+def make_digits_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
+    """Make the choice to read numbers as Unix times, or as day numbers where they may be digits of dates (10203 for
+    2001-02-03); None if the column has neither."""
     if tally.numbers() == "seconds":
         return ConventionChoice(
             "date_form", "Unix times, in UTC", {"seconds or milliseconds since 1970": tally.unix}, sure=True
@@ -155,8 +158,9 @@ def digits_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
     )
 
 
-def zones_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
-    """Report times with a zone beside times without, which cannot be compared; None if all are alike."""
+def make_mixed_zones_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
+    """Make the unsure choice to convert times with a zone to UTC and leave those without as they are; None if all are
+    alike."""
     is_mixed = tally.zoned > 0 and tally.unzoned > 0
     if field.type != "datetime" or not is_mixed:
         return None
@@ -182,9 +186,8 @@ class ShortYears(NamedTuple):
 
 
 def _decide_year_place(tally: DateTally, name: str) -> ShortYears:
-    """Decide whether the year is first in dates of three short numbers (25/12/31), any of which may be it; never a sure
-    choice.
-    """
+    """Decide whether the year is first in dates of three short numbers (25/12/31), any of which may be it; the choice
+    is never sure."""
     first_numbers, last_numbers = len(tally.short_first), len(tally.short_years)
     # Years vary less than days: if the last numbers vary more, they are the days.
     year_first = first_numbers * 2 <= last_numbers > 3
@@ -204,16 +207,17 @@ def _decide_year_place(tally: DateTally, name: str) -> ShortYears:
 
 
 def decide_years(tally: DateTally, name: str, *, births: bool = False) -> ShortYears:
-    """Decide whether two-digit years come first and to which century they belong; `births`: the dates are of births."""
-    years, either = tally.short_years, BIRTH_YEARS if births else SHORT_YEARS
-    latest = SHORT_YEARS[0] if births else PIVOT  # births are not decades ahead
+    """Decide whether two-digit years come first in a column's dates, and to which century they belong. `births`: the
+    dates are of births."""
+    years, unclear_years = tally.short_years, BIRTH_YEARS if births else SHORT_YEARS
+    latest_pivot = SHORT_YEARS[0] if births else PIVOT  # births are not decades ahead
     if not years:
-        return ShortYears(year_first=False, pivot=latest, choices=[])
-    leading = tally.short_first
-    if tally.year_first and any(first > 12 for first in leading) and len(leading) <= len(years):
+        return ShortYears(year_first=False, pivot=latest_pivot, choices=[])
+    first_numbers = tally.short_first
+    if tally.year_first and any(first > 12 for first in first_numbers) and len(first_numbers) <= len(years):
         return _decide_year_place(tally, name)
-    pivot = min(_find_pivot(set(years), either), latest)
-    unclear = sum(count for year, count in years.items() if year in either)
+    pivot = min(_find_pivot(set(years), unclear_years), latest_pivot)
+    unclear = sum(count for year, count in years.items() if year in unclear_years)
     if not unclear:
         return ShortYears(year_first=False, pivot=pivot, choices=[])
     choice = ConventionChoice(
@@ -228,12 +232,13 @@ def decide_years(tally: DateTally, name: str, *, births: bool = False) -> ShortY
     return ShortYears(year_first=False, pivot=pivot, choices=[choice])
 
 
-def _find_pivot(years: set[int], either: range) -> int:
-    """Return the first two-digit year of the last century: years stay together, so the cut is at their widest gap."""
-    unclear = sorted(year for year in years if year in either)
+def _find_pivot(years: set[int], unclear_years: range) -> int:
+    """Return the first two-digit year of the last century: years of a column stay together, so the cut is at their
+    widest gap."""
+    unclear = sorted(year for year in years if year in unclear_years)
     later = [year for year in years if year >= PIVOT]
     if not unclear or not later:
         return 50 if unclear and unclear[0] >= 50 else PIVOT
     ring = [max(later) - 100, *sorted(year for year in years if year < PIVOT), min(later)]
-    gaps = [(year - before, year) for before, year in pairwise(ring) if year >= either[0]]
+    gaps = [(year - before, year) for before, year in pairwise(ring) if year >= unclear_years[0]]
     return max(gaps)[1]

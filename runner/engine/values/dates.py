@@ -79,7 +79,9 @@ class NumericDate(NamedTuple):
 
     @property
     def comes_first(self) -> Literal["day", "month", "either", "same", "neither"]:
-        """Which of day and month is first, by the numbers or by the weekday.
+        """Tell which of day and month is first, by the numbers or the weekday; "either": both orders are dates, "same":
+        both are the same date, "neither": no order is a date.
+
 
         either: both orders are dates; same: both orders are the same date; neither: no order is a date.
         """
@@ -105,8 +107,9 @@ class NumericDate(NamedTuple):
 
 
 def first_date(text: str) -> re.Match[str] | None:
-    """Match the date that a folded text begins with, by the groups of `_DATE`; None if there is none or its digits go
+    """Match the date at the start of a folded text, by the groups of `_DATE`; None if there is none or its digits go
     on.
+
     Tallies and readers share it, so that both find the same dates.
     """
     written = _DATE.match(text)
@@ -117,9 +120,8 @@ def first_date(text: str) -> re.Match[str] | None:
 
 
 def numeric_date(written: re.Match[str]) -> NumericDate | None:
-    """Return the three numbers of a date that `first_date` matched; None for a form that has only one order, as
-    2026-02-01.
-    """
+    """Return the three numbers of a date that `first_date` matched; None for forms with only one order, such as
+    2026-02-01."""
     if written.lastgroup != "y2":
         return None
     first, second, sign, year, weekday = written.group("a", "b", "s2", "y2", "w")
@@ -170,7 +172,8 @@ class DateReader:
         epoch_1904: bool = False,
         numbers: NumberMeaning = "days",
     ) -> None:
-        """The arguments are those of a `Convention` (decisions.py); None for an order that nothing decided."""
+        """Set the conventions by which texts are parsed, those of a `Convention` (values/convention_choices.py); None
+        for an order that nothing decided."""
         self.formats: list[Callable[[str], datetime | None]] = [make_format_reader(form) for form in formats]
         self._day_first = day_first
         self._dots_day_first = dots_day_first
@@ -184,6 +187,7 @@ class DateReader:
 
     def day(self, text: str) -> date | Bad | None:
         """Parse a date as it is written, whatever the zone of its time; None for a blank, BAD for another text.
+
         Remarks on a time of day that is dropped, and on a year that may be Buddhist.
         """
         written = self._parse_moment(text)
@@ -197,6 +201,7 @@ class DateReader:
 
     def moment(self, text: str) -> datetime | Bad | None:
         """Parse a date and time, converted to UTC if the text names a zone; None for a blank, BAD for another text.
+
         Remarks on that conversion, and on a year that may be Buddhist.
         """
         written = self._parse_moment(text)
@@ -214,10 +219,8 @@ class DateReader:
             return BAD
 
     def number(self, value: float) -> datetime | Bad:
-        """Convert a number cell to a date and time: by a declared format of digits (%Y%m%d), else as the column counts
-        days.
-        BAD for a number that is not a date in either way.
-        """
+        """Convert a number cell to a date and time, by a declared format of digits (%Y%m%d), else as the column counts
+        days; BAD if it is neither."""
         if self.formats and value == int(value):
             moment = self._parse_by_first_format(str(int(value)))
             if moment is not None:
@@ -225,9 +228,8 @@ class DateReader:
         return from_number(value, epoch_1904=self.epoch_1904, numbers=self._numbers)
 
     def clock(self, text: str) -> time | Bad | None:
-        """Parse a time of day as it is written; None for a blank, BAD for another text. Remarks on a zone that is
-        dropped.
-        """
+        """Parse a time of day as it is written, None for a blank, BAD for another text; remarks on a zone that is
+        dropped."""
         formatted = self._parse_by_formats(text)
         if not isinstance(formatted, str):
             return formatted.time() if isinstance(formatted, datetime) else formatted
@@ -239,9 +241,8 @@ class DateReader:
         return written.clock
 
     def _parse_by_formats(self, text: str) -> datetime | Bad | str | None:
-        """Parse a text by the declared formats: None for a blank, BAD if too long, the stripped text itself if no
-        format fits.
-        """
+        """Parse a text by the declared formats: None for a blank, BAD if it is too long, the stripped text itself if no
+        format fits."""
         text = text.strip()
         if not text:
             return None
@@ -250,15 +251,17 @@ class DateReader:
         return self._parse_by_first_format(text) or text
 
     def _parse_by_first_format(self, text: str) -> datetime | None:
-        """Parse a text by the first declared format that fits; None if none fits."""
+        """Return the moment that the first fitting declared format reads; None if none fits."""
         for read in self.formats:
             if (moment := read(text)) is not None:
                 return moment
         return None
 
     def _parse_moment(self, text: str) -> ZonedMoment | Bad | None:
-        """Parse a date and time by a declared format, else as a number, else in a form that people write.
-        None for a blank, BAD for a text that is not a date. Remarks on a weekday that the date does not fall on.
+        """Parse a date and time by a declared format, else as a number, else in a form that people write; None for a
+        blank, BAD for another text.
+
+        Remarks on a weekday that the date does not fall on.
         """
         formatted = self._parse_by_formats(text)
         if not isinstance(formatted, str):
@@ -274,11 +277,12 @@ class DateReader:
         return self._parse_common_form(folded(formatted))
 
     def _parse_common_form(self, text: str) -> ZonedMoment | Bad:
-        """Parse a folded text in one of the forms that people write (3. März 2026, 14:30); BAD for another text."""
+        """Parse a folded text in one of the forms that people write (3. märz 2026, 14:30); BAD for another text. May
+        add remarks."""
         if (written := first_date(text)) is not None:
             day, rest = self._resolve_day(written), text[written.end() :]
         else:
-            day, rest = _split_eastern_date(text)
+            day, rest = _split_off_eastern_date(text)
         if day is None:
             return BAD
         if written is not None and (weekday := written["w"]) is not None:
@@ -299,7 +303,8 @@ class DateReader:
             self.remarks.append("weekday_contradicts")
 
     def _resolve_day(self, match: re.Match[str]) -> date | None:
-        """Return the date that `first_date` matched; None if there is no such day, as on 31.02.2026."""
+        """Return the date that `first_date` matched; None if there is no such day, as on 31.02.2026. May add
+        remarks."""
         if (numeric := numeric_date(match)) is not None:
             return self._resolve_numeric_day(numeric)
         form = (match.lastgroup or "")[-1:]  # the groups of one form end in its digit
@@ -312,8 +317,9 @@ class DateReader:
 
     def _resolve_numeric_day(self, numeric: NumericDate) -> date | None:
         """Resolve 01/02/2025 to a date: in the order that the date itself proves, else the column's, else as dots
-        suggest.
-        None if there is no such day. Remarks on a guess, and on a date that contradicts its column.
+        suggest; None if there is no such day.
+
+        Remarks on a guess, and on a date that contradicts its column.
         """
         first, second, year = numeric.first, numeric.second, numeric.year
         if self._year_first and len(year) == 2:
@@ -333,8 +339,7 @@ class DateReader:
 
     def _resolve_year(self, text: str) -> int:
         """Return the year of two or four digits, with the column's century for two; remarks on a century that was
-        guessed.
-        """
+        guessed."""
         text = text.lstrip("'")
         year = int(text)
         if len(text) == 2 and not self._short_years and year in self._either_century:
@@ -342,8 +347,9 @@ class DateReader:
         return year if len(text) == 4 else year + (1900 if year >= self._pivot else 2000)
 
 
-def _split_eastern_date(text: str) -> tuple[date | None, str]:
-    """Split an East Asian date (2026年3月1日, R8.3.1) off a text: the date, None without one, and the rest."""
+def _split_off_eastern_date(text: str) -> tuple[date | None, str]:
+    """Split an East Asian date (2026年3月1日, R8.3.1) off the start of a text; return it, None without one, and the
+    rest."""
     if written := _EAST.match(text):
         if written["y"]:
             year = int(written["y"])
@@ -364,7 +370,7 @@ def _year_of_era(era: str, count: int) -> int:
 
 
 def _valid_date(year: int, month: int, day: int) -> date | None:
-    """Make a date; None if there is no such day."""
+    """Return the date of these numbers; None if there is no such day."""
     if not (1 <= month <= 12 and year >= 1 and 1 <= day <= 31):
         return None
     try:
@@ -374,7 +380,7 @@ def _valid_date(year: int, month: int, day: int) -> date | None:
 
 
 def _day_of_week(year: int, week: int, day: int) -> date | None:
-    """Make the date of an ISO week and its weekday, from 1 for Monday; None if there is no such day."""
+    """Return the date of an ISO week and weekday, 1 for Monday; None if there is no such day."""
     try:
         return date.fromisocalendar(year, week, day)
     except ValueError:
@@ -382,7 +388,7 @@ def _day_of_week(year: int, week: int, day: int) -> date | None:
 
 
 def _parse_zoned_time(text: str) -> ZonedTime | None:
-    """Parse a folded text that is a time of day and maybe a zone (14:30 +02:00); None for any other text."""
+    """Parse a folded text that is a time of day, maybe with a zone (14:30 +02:00); None for any other text."""
     if not text.isascii():
         text = text.translate(_EASTERN_CLOCK).rstrip(":")
     written = _TIME.fullmatch(text)
@@ -400,7 +406,7 @@ def _parse_zoned_time(text: str) -> ZonedTime | None:
 
 
 def _resolve_clock(match: re.Match[str]) -> time | None:
-    """Return the time of day that `_TIME` matched, in 24 hours; None if there is no such time, as 25:00."""
+    """Return the time of day that `_TIME` matched, in 24 hours; None if there is no such time, such as 25:00."""
     hour, minute, second = int(match["h"]), int(match["mi"] or 0), int(match["s"] or 0)
     if match["p"]:
         if not 1 <= hour <= 12:
@@ -412,7 +418,7 @@ def _resolve_clock(match: re.Match[str]) -> time | None:
 
 
 def _zone_offset(zone: str) -> timedelta | None:
-    """Return how far a zone (cet, +02:00) is ahead of UTC; None if it is not known."""
+    """Return how far a zone (cet, +02:00) is ahead of UTC; None if the zone is unknown."""
     name = zone.rstrip("-+:0123456789 ")
     digits = "".join(filter(str.isdecimal, zone))
     if not digits:
@@ -435,12 +441,12 @@ def is_unix(number: float) -> bool:
 
 
 def from_number(number: float, *, epoch_1904: bool = False, numbers: NumberMeaning = "days") -> datetime | Bad:
-    """Convert a day number, a Unix time or digits such as 20260131 to a date; BAD for a plain year, a small count or
-    others.
+    """Convert a day number, a Unix time or digits such as 20260131 to a moment; BAD for a plain year, a small count and
+    other numbers.
 
     `numbers` says what all numbers of the column are: "digits" if they are dates without separators.
     """
-    if number >= COMPACT_DATES and number == int(number) and (moment := _moment_of_digits(int(number))) is not None:
+    if number >= COMPACT_DATES and number == int(number) and (moment := _parse_run_on_digits(int(number))) is not None:
         return moment
     if numbers == "seconds" and is_unix(number):
         return _UNIX_EPOCH + timedelta(milliseconds=round(number * (1 if number >= _UNIX[1][0] else 1000)))
@@ -453,8 +459,8 @@ def from_number(number: float, *, epoch_1904: bool = False, numbers: NumberMeani
     return _EPOCH + timedelta(days=int(number), seconds=round(number % 1 * 86_400, 3))
 
 
-def _moment_of_digits(number: int) -> datetime | None:
-    """Parse 20260131, 202601311015 or 20260131101500 to a moment; None for digits that are not one."""
+def _parse_run_on_digits(number: int) -> datetime | None:
+    """Parse the digits 20260131, 202601311015 or 20260131101500 to a moment; None for digits that are not one."""
     digits = str(number)
     if len(digits) not in (8, *(8 + more for more in _RUN_ON_CLOCKS)):
         return None

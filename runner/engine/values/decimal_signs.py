@@ -27,7 +27,8 @@ _COMMA_MONEY: Final = frozenset(
 
 
 def proven_decimal(tally: NumberTally) -> str | None:
-    """Return the decimal sign that the column's own values prove; None if none does, or too many contradict it."""
+    """Return the decimal sign that a column's own values prove, for the hints of other columns; None if none does, or
+    too many contradict it."""
     if not outnumbers(tally.point, tally.comma):
         return None
     return "," if tally.comma > tally.point else "."
@@ -52,28 +53,33 @@ class DecimalDecision(NamedTuple):
 
 
 def decide_decimal(
-    tally: NumberTally, kind: str, name: str, around: ColumnSurroundings = NOTHING_AROUND
+    tally: NumberTally, field_type: str, name: str, around: ColumnSurroundings = NOTHING_AROUND
 ) -> DecimalDecision:
     """Decide a column's decimal sign, by its own values if they prove one, else by hints.
+
+    1.234 beside 12,50 is a thousand; alone it is decided by other columns, the delimiter, and the field's type.
 
     1.234 beside 12,50 is a thousand; alone it is decided by other columns, the delimiter, and the field's type.
     """
     point, comma, unclear = tally.point, tally.comma, tally.open
     if not (point or comma or unclear):
         return DecimalDecision(None, None)
-    hints = _collect_decimal_hints(tally, kind, around)
+    hints = _collect_decimal_hints(tally, field_type, around)
     if point or comma:
         chosen = "," if (comma, hints.sum(",")) > (point, hints.sum(".")) else "."
-        most, least = max(point, comma), min(point, comma)
-        if not unclear and not least:
+        proofs_for, proofs_against = max(point, comma), min(point, comma)
+        if not unclear and not proofs_against:
             return DecimalDecision(chosen, None)
         # 1.234 beside 12,50 is grouping. Beside a few 12.5 it may not be: decimals seldom have one length with few
         # exceptions, so there must be more than a few, or other columns must agree.
         grouping = tally.open_comma if chosen == "." else tally.open_dot
-        agreed = not hints.strong[_OTHER_SIGN[chosen]] and hints.sum(chosen) > hints.sum(_OTHER_SIGN[chosen])
-        sure = not unclear or (are_slips(least, most) and (grouping == unclear or most * 50 >= unclear or agreed))
+        others_agree = not hints.strong[_OTHER_SIGN[chosen]] and hints.sum(chosen) > hints.sum(_OTHER_SIGN[chosen])
+        sure = not unclear or (
+            are_slips(proofs_against, proofs_for)
+            and (grouping == unclear or proofs_for * 50 >= unclear or others_agree)
+        )
     else:
-        chosen, sure = _weigh_decimal_signs(tally, kind, hints, around)
+        chosen, sure = _weigh_decimal_signs(tally, field_type, hints, around)
     evidence = {"decimal point": point, "decimal comma": comma, "either": unclear}
     if around.point or around.comma:
         evidence |= {"other columns: point": around.point, "other columns: comma": around.comma}
@@ -95,7 +101,7 @@ def decide_decimal(
 
 
 def _describe_reading(tally: NumberTally, decimal: str) -> str:
-    """Describe in words how the unclear numbers of a column (1.234) are read with a decimal sign."""
+    """Describe, for the choice's message, how the unclear numbers of a column (1.234) are read by a decimal sign."""
     grouped = tally.open_dot if decimal == "," else tally.open_comma
     if grouped == tally.open:
         return "as whole thousands"
@@ -110,26 +116,29 @@ class _LikelySign(NamedTuple):
 
 
 def _weigh_decimal_signs(
-    tally: NumberTally, kind: str, hints: _DecimalHints, around: ColumnSurroundings
+    tally: NumberTally, field_type: str, hints: _DecimalHints, around: ColumnSurroundings
 ) -> _LikelySign:
-    """Return the decimal sign with the most evidence where no value proves one, and whether the evidence suffices."""
+    """Return the decimal sign with the most hints, for a column without proofs, and whether they suffice to be sure."""
     point, comma = hints.sum("."), hints.sum(",")
     chosen = "," if comma > point else "."
     if comma == point:
-        grouping = kind in _WHOLE_KINDS and tally.open_dot > tally.open_comma
-        chosen = "," if grouping or (around.delimiter == ";" and kind not in _WHOLE_KINDS) else "."
+        grouping = field_type in _WHOLE_KINDS and tally.open_dot > tally.open_comma
+        chosen = "," if grouping or (around.delimiter == ";" and field_type not in _WHOLE_KINDS) else "."
     if hints.strong[chosen] >= PROOF and not hints.strong[_OTHER_SIGN[chosen]]:
         return _LikelySign(chosen, is_sure=True)
     if hints.sum(_OTHER_SIGN[chosen]):
         return _LikelySign(chosen, is_sure=False)
     # A file's delimiter and a field's type are enough if they agree, except for grouping points: many files with
     # semicolons use decimal points.
-    expected = {",": ".", ";": ","}.get(around.delimiter or "") == chosen and hints.weak[chosen] > _DELIMITER
-    return _LikelySign(chosen, is_sure=expected and not (chosen == "," and tally.open_dot > 0))
+    as_delimiter_suggests = {",": ".", ";": ","}.get(around.delimiter or "") == chosen and hints.weak[
+        chosen
+    ] > _DELIMITER
+    return _LikelySign(chosen, is_sure=as_delimiter_suggests and not (chosen == "," and tally.open_dot > 0))
 
 
-def _collect_decimal_hints(tally: NumberTally, kind: str, around: ColumnSurroundings) -> _DecimalHints:
-    """Collect what speaks for each decimal sign: the form of unclear numbers, the field's type, and what is around."""
+def _collect_decimal_hints(tally: NumberTally, field_type: str, around: ColumnSurroundings) -> _DecimalHints:
+    """Add up the hints for each decimal sign: the form of unclear numbers, the field's type, other columns, the
+    delimiter and currencies."""
     strong = {".": min(around.point, 2) * 2, ",": min(around.comma, 2) * 2}
     weak = {".": 0, ",": 0}
     for sign, count in ((".", tally.open_dot), (",", tally.open_comma)):
@@ -139,9 +148,9 @@ def _collect_decimal_hints(tally: NumberTally, kind: str, around: ColumnSurround
         # Short numbers without decimals beside thousands that end in zeros: only grouping looks like that.
         if tally.short and not tally.long and (tally.open_round or count >= 8):
             strong[other] += 4
-        if kind == "integer" and tally.open_whole < tally.open:  # as decimals they would not be whole
+        if field_type == "integer" and tally.open_whole < tally.open:  # as decimals they would not be whole
             strong[other] += 4
-        elif kind in _WHOLE_KINDS:  # amounts with three decimals are rare
+        elif field_type in _WHOLE_KINDS:  # amounts with three decimals are rare
             weak[other] += 2
         else:  # a field of decimals expects some
             weak[sign] += 1

@@ -16,18 +16,23 @@ from runner.engine.values.convention_choices import (
     Convention,
     ConventionChoice,
 )
-from runner.engine.values.date_formats import day_first_of
+from runner.engine.values.date_formats import day_first_in_formats
 from runner.engine.values.date_orders import (
     decide_order,
     decide_years,
-    digits_choice,
-    swapped_choice,
-    year_day_choice,
-    zones_choice,
+    make_digits_choice,
+    make_mixed_zones_choice,
+    make_swapped_choice,
+    make_year_day_choice,
 )
 from runner.engine.values.decimal_signs import decide_decimal
 from runner.engine.values.tallies import DateTally, NumberTally, TruthTally
-from runner.engine.values.unit_choices import currencies_choice, decide_unit, shares_choice, units_choice
+from runner.engine.values.unit_choices import (
+    decide_unit,
+    make_mixed_currencies_choice,
+    make_mixed_units_choice,
+    make_shares_choice,
+)
 from runner.engine.values.words import cleaner
 
 Tally = NumberTally | DateTally | TruthTally
@@ -42,17 +47,18 @@ class _DraftDecision(NamedTuple):
 
 
 def decide_convention(field: Field, tally: Tally, around: ColumnSurroundings = NOTHING_AROUND) -> ColumnDecision:
-    """Decide how a column is read, from the tally of its values, its field and its surroundings."""
+    """Decide by which convention a column's texts are read, from the tally of its values, its field and what is around
+    it; the caller records the choices."""
     if isinstance(tally, TruthTally):
         return ColumnDecision(Convention(marks=tally.marks()), [])
     if isinstance(tally, DateTally):
         convention, order_choices = _decide_date_column(field, tally, around)
         choices = [
             *order_choices,
-            year_day_choice(tally, field),
-            swapped_choice(tally),
-            digits_choice(tally, field),
-            zones_choice(tally, field),
+            make_year_day_choice(tally, field),
+            make_swapped_choice(tally),
+            make_digits_choice(tally, field),
+            make_mixed_zones_choice(tally, field),
         ]
         convention = convention._replace(numbers=tally.numbers(), births=around.births)
     else:
@@ -61,26 +67,32 @@ def decide_convention(field: Field, tally: Tally, around: ColumnSurroundings = N
 
 
 def _decide_date_column(field: Field, tally: DateTally, around: ColumnSurroundings) -> _DraftDecision:
-    """Decide how a column of dates is read, but for what `decide_convention` adds for every such column."""
-    years = decide_years(tally, field.name, births=around.births)
+    """Decide order and century of a column of dates; `decide_convention` adds what holds for every such column."""
+    short_years = decide_years(tally, field.name, births=around.births)
     has_short_years = bool(tally.short_years)
-    declared = field.day_first if field.day_first is not None else day_first_of(field.formats)
-    if declared is not None:
-        order = Convention(day_first=declared, dots_day_first=declared, pivot=years.pivot, short_years=has_short_years)
-        return _DraftDecision(order, [*years.choices])
-    if years.year_first:
-        return _DraftDecision(Convention(year_first=True, short_years=True), [*years.choices])
+    declared_order = field.day_first if field.day_first is not None else day_first_in_formats(field.formats)
+    if declared_order is not None:
+        convention = Convention(
+            day_first=declared_order,
+            dots_day_first=declared_order,
+            pivot=short_years.pivot,
+            short_years=has_short_years,
+        )
+        return _DraftDecision(convention, [*short_years.choices])
+    if short_years.year_first:
+        return _DraftDecision(Convention(year_first=True, short_years=True), [*short_years.choices])
     day_first, choice = decide_order(tally.slashed, field.name, around)
-    beside = around._replace(month=around.month + (day_first is False))
-    dots_day_first, dotted_choice = decide_order(tally.dotted, field.name, beside, dotted=True)
-    order = Convention(
-        day_first=day_first, dots_day_first=dots_day_first, pivot=years.pivot, short_years=has_short_years
+    around_dotted = around._replace(month=around.month + (day_first is False))
+    dots_day_first, dotted_choice = decide_order(tally.dotted, field.name, around_dotted, dotted=True)
+    convention = Convention(
+        day_first=day_first, dots_day_first=dots_day_first, pivot=short_years.pivot, short_years=has_short_years
     )
-    return _DraftDecision(order, [choice, dotted_choice, *years.choices])
+    return _DraftDecision(convention, [choice, dotted_choice, *short_years.choices])
 
 
 def _decide_number_column(field: Field, tally: NumberTally, around: ColumnSurroundings) -> _DraftDecision:
-    """Decide how a column of numbers is read: its decimal sign, percent or shares, and units that the output drops."""
+    """Decide how a column of numbers is read (decimal sign, percent or shares) and make the choices about units that
+    the output drops."""
     decimal, choice = field.decimal, None
     if decimal is None:
         decimal, choice = decide_decimal(tally, field.type, field.name, around)
@@ -90,23 +102,23 @@ def _decide_number_column(field: Field, tally: NumberTally, around: ColumnSurrou
         in_percent, choice = decide_unit(tally, field.name, around)
         choices.append(choice)
     if field.type != "percent":
-        choices.append(currencies_choice(tally, field.name, around.units if field.type == "money" else {}))
+        choices.append(make_mixed_currencies_choice(tally, field.name, around.units if field.type == "money" else {}))
     if field.type not in ("money", "percent"):
-        choices.append(units_choice(around.units, field.name) or shares_choice(field, around))
+        choices.append(make_mixed_units_choice(around.units, field.name) or make_shares_choice(field, around))
     return _DraftDecision(Convention(decimal=decimal, in_percent=in_percent), choices)
 
 
-def tally_of(field: Field, values: Sequence[Any]) -> Tally | None:
-    """Count some values of a field's column; None for a field whose type needs no convention."""
-    tally = fresh_tally(field)
+def tally_values(field: Field, values: Sequence[Any]) -> Tally | None:
+    """Count some values of a field's column into a new tally; None for a field whose type needs no convention."""
+    tally = make_tally(field)
     if tally is not None:
-        add_values(tally, values)
+        add_cells(tally, values)
         tally.count_pending()
     return tally
 
 
-def fresh_tally(field: Field) -> Tally | None:
-    """Make an empty tally for a field's column; None for a field whose type needs no convention."""
+def make_tally(field: Field) -> Tally | None:
+    """Create an empty tally for a field's column; None for a field whose type needs no convention."""
     if field.type in _DATES:
         return DateTally(cleaner(field.clean))
     if field.type == "boolean":
@@ -117,8 +129,9 @@ def fresh_tally(field: Field) -> Tally | None:
     return NumberTally(cleaner(field.clean), percents=is_percent, sizes=is_percent, every=field.type == "money")
 
 
-def add_values(tally: Tally, column: Sequence[Any]) -> None:
-    """Add cells of a column to its tally: its texts, dates and numbers, as far as the tally counts them."""
+def add_cells(tally: Tally, column: Sequence[Any]) -> None:
+    """Add a chunk of a column's cells to its tally: texts, dates and numbers, as far as that kind of tally counts
+    them."""
     kinds = set(map(type, column))
     if str in kinds:
         texts = column if len(kinds) == 1 else [v for v in column if type(v) is str]

@@ -75,7 +75,8 @@ class NumberParts(NamedTuple):
 
     @property
     def decimal_sign(self) -> str:
-        """The decimal sign it proves; `?` if both readings fit and differ; empty if the sign does not matter."""
+        """Return the decimal sign that the number proves; `?` if both readings fit and differ, empty if the sign does
+        not matter."""
         if self.point is None:
             return ","
         if self.comma is None:
@@ -85,7 +86,7 @@ class NumberParts(NamedTuple):
 
 @lru_cache(maxsize=4096)  # a column is read as several types, to see which one it has
 def number_parts(text: str) -> NumberParts | None:
-    """Split a text that is a number into its parts; None if it is not a number with either decimal sign."""
+    """Split a text that is a number into its parts; None if it is not one with either decimal sign. Cached by text."""
     text = text.strip()
     if not text or len(text) > MAX_TEXT or _DIGIT.search(text) is None:
         return None
@@ -161,6 +162,8 @@ def plain_number(text: str, decimal: str | None = None, hint: str | None = None)
     """Parse a number to its plain form; None for a blank, BAD for another text.
 
     `decimal`: from the manifest, the only sign allowed. Without it the form decides, then `hint`, the column's sign.
+
+    `decimal`: from the manifest, the only sign allowed. Without it the form decides, then `hint`, the column's sign.
     """
     parts = number_parts(text)
     if parts is None:
@@ -176,9 +179,8 @@ def plain_number(text: str, decimal: str | None = None, hint: str | None = None)
 
 
 def quick_number(text: str, decimal: str) -> float | None:
-    """Parse a number in one of the commonest forms with this decimal sign; None for others, which `plain_number`
-    parses.
-    """
+    """Parse a number in one of the commonest forms with this decimal sign; None for other texts, which `plain_number`
+    parses."""
     if len(text) > EXACT_DIGITS:
         return None
     if decimal == "." and _PLAIN.fullmatch(text):
@@ -197,7 +199,7 @@ class PercentText(NamedTuple):
     is_negative: bool = False  # by brackets around the number and its sign
 
 
-def without_percent(text: str) -> PercentText:
+def strip_percent(text: str) -> PercentText:
     """Strip a percent sign, and the brackets around number and sign: `(5 %)` is negative."""
     bare = text.strip()
     is_bracketed = bare[:1] == "(" and bare[-2:] in ("%)", "\uff05)")

@@ -22,7 +22,7 @@ from runner.engine.values.dates import (
     names_zone,
     numeric_date,
 )
-from runner.engine.values.numbers import MAX_TEXT, PercentText, number_parts, without_percent
+from runner.engine.values.numbers import MAX_TEXT, PercentText, number_parts, strip_percent
 from runner.engine.values.words import BOOLEANS, HOLLOW, NOTHING
 
 _SEPARATOR: Final = "\x1f"
@@ -46,7 +46,11 @@ class NumberTally:
     def __init__(
         self, clean: Clean = str.strip, *, percents: bool = True, sizes: bool = False, every: bool = False
     ) -> None:
-        """Prepare a tally with nothing counted.
+        """Start with nothing counted.
+
+        `percents`: a number may have a percent sign; only fields of that type take such numbers. `sizes`: numbers are
+        also counted by size, for percentages. `every`: one rare value matters, such as a currency, so that the column
+        is never sampled.
 
         `percents`: a number may have a percent sign; only fields of that type take such numbers. `sizes`: numbers are
         also counted by size, for percentages. `every`: one rare value matters, such as a currency, so that the column
@@ -54,7 +58,7 @@ class NumberTally:
         """
         self._clean = clean
         self._percents = percents
-        self._every = every or sizes
+        self._counts_every_value = every or sizes
         self.sizes = sizes
         self.point = 0  # texts that only fit a decimal point
         self.comma = 0  # texts that only fit a decimal comma
@@ -71,7 +75,7 @@ class NumberTally:
         self.beyond = 0  # without one, beyond -1 and 1
         self.ones = 0  # without one, exactly 1 or -1
         self.currencies: Counter[str] = Counter()  # "" for numbers without one
-        self._shapes: Counter[str] = Counter()  # not counted yet
+        self._pending_shapes: Counter[str] = Counter()  # not counted yet
 
     @property
     def open(self) -> int:
@@ -79,17 +83,16 @@ class NumberTally:
         return self.open_dot + self.open_comma
 
     def add(self, texts: Sequence[str]) -> None:
-        """Gather texts by their shape, for `count_pending` to count; with `sizes` as they are, because each size
-        matters.
-        """
+        """Gather texts by their shape until `count_pending` counts them; with `sizes` as they are, because each size
+        matters."""
         if self.sizes:
-            self._shapes.update(texts)
+            self._pending_shapes.update(texts)
         else:
             shapes = _SEPARATOR.join(texts).translate(_DIGITS_LEVELLED).split(_SEPARATOR)
             if len(shapes) != len(texts):  # a text with the separator in it
                 shapes = [text.translate(_DIGITS_LEVELLED) for text in texts]
-            self._shapes.update(shapes)
-        if len(self._shapes) > _MAX_PENDING:
+            self._pending_shapes.update(shapes)
+        if len(self._pending_shapes) > _MAX_PENDING:
             self.count_pending()
 
     def signature(self) -> Signature:
@@ -101,12 +104,12 @@ class NumberTally:
         return not self.currencies.keys() <= {""}
 
     def is_uniform(self) -> bool:
-        """Whether enough texts agree on one decimal sign, or on none, that sampling the rest suffices."""
-        if self._every or self.has_currency:
+        """Whether enough texts agree on one decimal sign, or on none, that counting a sample of the rest suffices."""
+        if self._counts_every_value or self.has_currency:
             return False
-        most, least = max(self.point, self.comma), min(self.point, self.comma)
-        without_sign = not (most or self.open) and self.numbers >= _ENOUGH_ALIKE
-        return not least and (most >= _ENOUGH_ALIKE or without_sign)
+        proofs_for, proofs_against = max(self.point, self.comma), min(self.point, self.comma)
+        without_sign = not (proofs_for or self.open) and self.numbers >= _ENOUGH_ALIKE
+        return not proofs_against and (proofs_for >= _ENOUGH_ALIKE or without_sign)
 
     def add_numbers(self, values: Iterable[float]) -> None:
         """Count cells that are already numbers, by whether they may be shares of 1."""
@@ -114,19 +117,19 @@ class NumberTally:
             self._count_size(abs(value), 1)
 
     def count_pending(self) -> "NumberTally":
-        """Count the shapes gathered so far, and return the tally itself."""
-        for shape, count in self._shapes.items():
+        """Count the shapes gathered so far, forget them, and return the tally itself."""
+        for shape, count in self._pending_shapes.items():
             self._count_shape(shape, count)
-        self._shapes.clear()
+        self._pending_shapes.clear()
         return self
 
     def _count_shape(self, shape: str, count: int) -> None:
-        """Count the texts of one shape: as numbers, and by the decimal sign that they prove."""
+        """Add the texts of one shape to the counters: as numbers, and by the decimal sign that they prove."""
         bare = self._clean(shape).strip()
         if not bare:
             return
         self.texts += count
-        text = without_percent(bare) if self._percents else PercentText(bare)
+        text = strip_percent(bare) if self._percents else PercentText(bare)
         parts = number_parts(text.number) if len(bare) <= MAX_TEXT else None
         if parts is None:
             return
@@ -154,7 +157,7 @@ class NumberTally:
             self._count_size(abs(float(numeral)), count)
 
     def _count_size(self, size: float, cells: int) -> None:
-        """Count numbers without a percent sign by size: between 0 and 1, exactly 1, or beyond."""
+        """Add numbers without a percent sign to the counter of their size: between 0 and 1, exactly 1, or beyond."""
         if size > 1:
             self.beyond += cells
         elif size == 1:
@@ -174,6 +177,7 @@ class OrderCount:
     """How often dates of one kind prove the day first, the month first, or neither."""
 
     def __init__(self) -> None:
+        """Start with nothing counted."""
         self.day = 0  # 31/12/2025, Mon 05/01/2026
         self.month = 0  # 12/31/2025, Mon 01/05/2026
         self.open = 0  # 01/02/2025
@@ -182,7 +186,7 @@ class OrderCount:
         self.second: Counter[int] = Counter()
 
     def add(self, numeric: NumericDate, cells: int) -> None:
-        """Count a date that is numeric so in `cells` cells, by the order of day and month that it proves."""
+        """Add a date that `cells` cells have to the counters of the order of day and month that it proves."""
         self.first[numeric.first] += cells
         self.second[numeric.second] += cells
         order = numeric.comes_first
@@ -202,6 +206,7 @@ class DateTally:
     """
 
     def __init__(self, clean: Clean = str.strip) -> None:
+        """Start with nothing counted."""
         self._clean = clean
         self.slashed = OrderCount()  # 01/02/2025 and 01-02-2025
         self.dotted = OrderCount()  # 01.02.2025
@@ -219,20 +224,19 @@ class DateTally:
         self._serials: set[float] = set()  # the different ones of these
         self.unix = 0  # numbers that may be seconds or milliseconds since 1970
         self._unix: set[int] = set()  # the different ones of these, up to a limit
-        self._texts: Counter[str] = Counter()  # not counted yet
-        self._seen = 0  # texts counted
+        self._pending_texts: Counter[str] = Counter()  # not counted yet
+        self._texts_counted = 0  # texts counted
 
     def add_dates(self, values: Sequence[date]) -> None:
-        """Count cells that are already dates, until one is after the twelfth: then no program seems_swapped their days
-        and months."""
+        """Count cells that are stored as dates, until one is after the twelfth: then no program swapped their days and
+        months."""
         if not self.stored_late:
             self.stored += len(values)
             self.stored_late = any(value.day > 12 for value in values)
 
     def seems_swapped(self) -> bool:
         """Whether a program seems to have swapped days and months: it stored each date that it could read in its own
-        order, and left as texts those that it could not.
-        """
+        order, and left as texts those that it could not."""
         day, month = self.slashed.day + self.dotted.day, self.slashed.month + self.dotted.month
         unclear = self.slashed.open + self.dotted.open
         texts_have_one_order = bool(day) != bool(month) and not unclear
@@ -244,8 +248,8 @@ class DateTally:
             self._count_number(value, 1)
 
     def _count_number(self, value: float, count: int) -> None:
-        """Count a number by the kind of date that it may be: a day number, the digits of a date (260131), a Unix
-        time."""
+        """Add a number to the counter of the kind of date that it may be: a day number, digits of a date (260131), a
+        Unix time."""
         if FIRST_SERIAL <= value < PLAUSIBLE_SERIALS:
             self.serials += count
             self._serials.add(value)
@@ -257,7 +261,7 @@ class DateTally:
                 self._unix.add(int(value))
 
     def numbers(self) -> NumberMeaning:
-        """Decide what the numbers of the column are: counts of days, digits of dates, or Unix times."""
+        """Tell what the numbers of the column are: counts of days, digits of dates, or Unix times."""
         if self.past_serials:
             return "digits"
         return "seconds" if not self.serials and not all(map(_is_minute, self._unix)) else "days"
@@ -284,19 +288,19 @@ class DateTally:
         return "%d%m%y" if middles <= _MONTHS else "%m%d%y"
 
     def add(self, texts: Iterable[str]) -> None:
-        """Gather texts, for `count_pending` to count."""
-        self._texts.update(texts)
-        if len(self._texts) > _MAX_PENDING:
+        """Gather texts until `count_pending` counts them."""
+        self._pending_texts.update(texts)
+        if len(self._pending_texts) > _MAX_PENDING:
             self.count_pending()
 
     def count_pending(self) -> "DateTally":
-        """Count the texts gathered so far, dates apart from the times of day behind them, and return the tally
-        itself."""
+        """Count the texts gathered so far, dates apart from the times of day behind them, forget them, and return the
+        tally itself."""
         days: dict[str, int] = {}
         clocks: Counter[str] = Counter()
         clean = self._clean
-        for raw, count in self._texts.items():
-            self._seen += count
+        for raw, count in self._pending_texts.items():
+            self._texts_counted += count
             text = clean(raw).strip()
             if len(text) > MAX_TEXT:
                 continue
@@ -314,7 +318,7 @@ class DateTally:
             if text[-4:].isdecimal() and text[:1].isdecimal():  # without a weekday any year shows the same
                 text = text[:-4] + "2000"
             days[text] = days.get(text, 0) + count
-        self._texts.clear()
+        self._pending_texts.clear()
         for text, count in days.items():
             self._count_date(text.lower(), count)
         for clock, count in clocks.items():
@@ -324,7 +328,8 @@ class DateTally:
         return self
 
     def _count_date(self, text: str, count: int) -> None:
-        """Count a text without a time of day as a date: by its order, and by the length of its year."""
+        """Add a text without a time of day to the counters: by the order of its numbers, and by the length of its
+        year."""
         if (written := first_date(text)) is None:
             return
         if (numeric := numeric_date(written)) is not None:
@@ -338,7 +343,7 @@ class DateTally:
             self.year_open += count if month <= 12 >= day and month != day else 0
 
     def signature(self) -> Signature:
-        """Return which orders, short years and zones were met; a column whose samples change it is not uniform."""
+        """Tell which orders, short years and zones the column has; one whose samples change this is not uniform."""
         orders = (self.slashed, self.dotted)
         return (
             *(count > 0 for order in orders for count in (order.day, order.month, order.open)),
@@ -349,15 +354,15 @@ class DateTally:
         )
 
     def is_uniform(self) -> bool:
-        """Whether enough texts agree on one order, or need none, that sampling the rest suffices."""
+        """Whether enough texts agree on one order, or need none, that counting a sample of the rest suffices."""
         orders = (self.slashed, self.dotted)
         proofs = [count for order in orders for count in (order.day, order.month) if count]
         unclear = self.slashed.open + self.dotted.open + len(self.short_years)
-        without_order = not (proofs or unclear) and self._seen >= _ENOUGH_ALIKE
+        without_order = not (proofs or unclear) and self._texts_counted >= _ENOUGH_ALIKE
         return without_order or (len(proofs) == 1 and proofs[0] >= _ENOUGH_ALIKE and not self.short_years)
 
     def _count_order(self, numeric: NumericDate, count: int) -> None:
-        """Count a date such as 01/02/2025 by what it proves about the order of day, month and year."""
+        """Add a date such as 01/02/2025 to the counters of what it proves about the order of day, month and year."""
         order = self.dotted if numeric.sign[0] == "." else self.slashed
         order.add(numeric, count)
         if len(numeric.year) == 2:
@@ -377,12 +382,12 @@ class TruthTally:
 
     def __init__(self, clean: Clean = str.strip) -> None:
         self._clean = clean
-        self._texts: set[str] = set()
+        self._pending_texts: set[str] = set()
 
     def add(self, texts: Iterable[str]) -> None:
         """Gather texts, until there are more than any column of marks has."""
-        if len(self._texts) < _MAX_PENDING:
-            self._texts.update(texts)
+        if len(self._pending_texts) < _MAX_PENDING:
+            self._pending_texts.update(texts)
 
     def count_pending(self) -> "TruthTally":
         """Return the tally itself; nothing is pending."""
@@ -397,13 +402,14 @@ class TruthTally:
         return False
 
     def marks(self) -> dict[str, bool | None]:
-        """Return the marks that mean something else in this column than by themselves; None: nobody can tell.
+        """Return the marks for yes and no that mean something else in this column than by themselves, each with its
+        meaning; None: nobody can tell.
 
         An x means true; beside other words for true, and none for false, it may mean false. A hollow sign beside a full
         one is false. A letter beside another one that is not understood, or means the same, is of a language that
         nobody here knows: V and Y are Turkish for yes and no.
         """
-        words = {self._clean(text).strip().casefold() for text in self._texts}
+        words = {self._clean(text).strip().casefold() for text in self._pending_texts}
         marks: dict[str, bool | None] = {}
         hollow = {sign: full for sign, full in HOLLOW.items() if sign in words and not words.isdisjoint(full)}
         if hollow:

@@ -22,7 +22,7 @@ class UnitDecision(NamedTuple):
 
 
 def decide_unit(tally: NumberTally, name: str, around: ColumnSurroundings = NOTHING_AROUND) -> UnitDecision:
-    """Decide whether numbers without a percent sign are percent (45 is 45 %) or shares (0.45 is 45 %)."""
+    """Decide whether a column's numbers without a percent sign are percent (45 is 45 %) or shares (0.45 is 45 %)."""
     shares, beyond, ones, with_sign = tally.shares, tally.beyond, tally.ones, tally.signed
     plain = shares + beyond + ones
     with_format = around.units.get("%", 0)
@@ -53,21 +53,20 @@ def decide_unit(tally: NumberTally, name: str, around: ColumnSurroundings = NOTH
     )
 
 
-def units_choice(units: Mapping[str, int], name: str) -> ConventionChoice | None:
-    """Report a column whose number formats show several units, which the output drops; None if they show one.
+def make_mixed_units_choice(units: Mapping[str, int], name: str) -> ConventionChoice | None:
+    """Make the unsure choice to drop the units that number formats show; None if they show only one.
 
     Percents beside plain numbers are two units.
     """
     counts: Counter[str] = Counter()
     for unit, count in units.items():
         counts[unit.casefold().rstrip(".")] += count
-    return _mixed_choice("unit", "numbers only", counts, f"the number formats show {len(counts)} units", name)
+    return _make_mixed_choice("unit", "numbers only", counts, f"the number formats show {len(counts)} units", name)
 
 
-def shares_choice(field: Field, around: ColumnSurroundings) -> ConventionChoice | None:
-    """Report cells that show percents and store shares, under a field of plain numbers that is called a percentage;
-    None if there are none.
-    """
+def make_shares_choice(field: Field, around: ColumnSurroundings) -> ConventionChoice | None:
+    """Make the unsure choice to write shares where cells show percents, under a field of plain numbers that is called a
+    percentage; None if there are no such cells."""
     with_format = around.units.get("%", 0)
     if not with_format or field.unit is not None or not _PERCENTAGE.search(field.name):
         return None
@@ -82,23 +81,25 @@ def shares_choice(field: Field, around: ColumnSurroundings) -> ConventionChoice 
     )
 
 
-def currencies_choice(
+def make_mixed_currencies_choice(
     tally: NumberTally, name: str, units: Mapping[str, int] = MappingProxyType({})
 ) -> ConventionChoice | None:
-    """Report a column of several currencies, in its texts or in number formats, which the output drops; None if it has
-    one.
-    """
+    """Make the unsure choice to drop the currencies that texts or number formats show; None if the column has only
+    one."""
     signs = Counter(tally.currencies)
     for unit, count in units.items():
         signs[unit.upper()] += count
     counts = {name: count for name, count in _count_currencies(signs).items() if name}
-    return _mixed_choice("currency", "amounts only", counts, f"the amounts are in {len(counts)} currencies", name)
+    return _make_mixed_choice("currency", "amounts only", counts, f"the amounts are in {len(counts)} currencies", name)
 
 
-def _mixed_choice(
+def _make_mixed_choice(
     kind: str, chosen: str, counts: Mapping[str, int], problem: str, name: str
 ) -> ConventionChoice | None:
-    """Make the unsure choice to drop units or currencies; None if the column has only one.
+    """Make the unsure choice to drop units or currencies, with counts per unit but not their names; None if the column
+    has only one.
+
+    `counts`: how many values each unit has.
 
     `counts`: how many values each unit has.
     """

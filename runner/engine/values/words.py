@@ -32,13 +32,15 @@ class ParsingMemo(dict[str | None, Any]):
     __slots__ = ("bad", "parse")
 
     def __init__(self, parse: Callable[[str], Any]) -> None:
+        """Start with None alone in the memo; `parse` is called for each new text."""
         super().__init__()
         self.parse = parse
         self.bad = False
         self[None] = None
 
     def __missing__(self, text: str) -> Any:
-        """Parse a text that is not in the memo, and remember the result."""
+        """Parse a text that is not in the memo and remember the result; sets `bad` if it does not parse, and starts
+        over when full."""
         if len(self) > MAX_MEMO:
             self.forget()
         value = self[text] = self.parse(text)
@@ -116,7 +118,7 @@ def parse_boolean(text: str) -> bool | Bad | None:
 
 
 def parse_email(text: str) -> str | Bad | None:
-    """Parse an email address, and put its domain in lower case; None for a blank, BAD for another text.
+    """Parse an email address and lower its domain; None for a blank, BAD for another text.
 
     `Name <address>` and `mailto:` are unwrapped.
     """
@@ -136,7 +138,7 @@ def parse_email(text: str) -> str | Bad | None:
 
 
 def parse_phone(text: str) -> str | Bad | None:
-    """Parse a phone number: its digits, + in front if it has a country code, an extension as ` x12`.
+    """Parse a phone number to its digits, + in front if it has a country code, an extension as ` x12`.
 
     None for a blank, BAD for another text, for two numbers in one cell, and for dates.
     """
@@ -166,7 +168,7 @@ def _digits(text: str) -> str:
 
 
 def _holds_two_numbers(body: str, *, has_country: bool) -> bool:
-    """Whether a text has the digits of two phone numbers, or of one with two endings (030 1234567/68)."""
+    """Whether a phone number's text has the digits of two numbers, or of one with two endings (030 1234567/68)."""
     for parts in (re.split(r"[\s\u00a0]+", body), re.split(r"[^0-9]+", body)):
         if sum(len(_digits(part)) >= _SHORTEST_PHONE for part in parts) > 1:
             return True
@@ -211,7 +213,8 @@ def _strip_unseen(text: str) -> str:
 
 
 def _unaccent(text: str) -> str:
-    """Remove accents from Latin and Greek letters; in other scripts a mark makes a different letter."""
+    """Return a text without the accents of Latin and Greek letters; in other scripts a mark makes a different
+    letter."""
     if text.isascii():
         return text
     letters: list[str] = []
@@ -241,7 +244,8 @@ _ASCII: Final[dict[str, Callable[[str], str]]] = {"strip": str.strip, "upper": s
 
 
 def column_cleaner(steps: tuple[str, ...]) -> Callable[[list[str | None]], list[str | None]]:
-    """Return a function that cleans a column of texts and blanks (None), whole columns at once where possible."""
+    """Return a function that applies the declared cleaning steps to a chunk of texts and blanks, whole chunks at once
+    where possible."""
     clean = cleaner(steps)
     functions = [_ASCII[name] for name in steps if name in _ASCII]
 
@@ -249,7 +253,7 @@ def column_cleaner(steps: tuple[str, ...]) -> Callable[[list[str | None]], list[
         return [text and clean(text) for text in values]
 
     def clean_by_step(values: list[str | None]) -> list[str | None]:
-        """Clean a whole column one step after the other, which is faster but needs ASCII texts only; else cell by
+        """Clean a chunk one step after the other, which is faster but needs ASCII texts without blanks; else cell by
         cell."""
         texts = cast("list[str]", values)
         if None in values or not all(map(str.isascii, texts)):
@@ -262,7 +266,7 @@ def column_cleaner(steps: tuple[str, ...]) -> Callable[[list[str | None]], list[
 
 
 def cleaner(steps: tuple[str, ...]) -> Callable[[str], str]:
-    """Return a function that applies the declared cleaning steps to a text, in order."""
+    """Return a function that applies the declared cleaning steps to one text, in order."""
     functions = [STEPS[name] for name in steps]
     if not functions:
         return str

@@ -20,7 +20,7 @@ from runner.engine.common.fields import Field
 from runner.engine.reading.spool import Room
 from runner.engine.values.convention_choices import ColumnSurroundings
 from runner.engine.values.convert import Converter
-from runner.engine.values.decisions import decide_convention, tally_of
+from runner.engine.values.decisions import decide_convention, tally_values
 from tests.support.effort import examples
 from tests.support.engine_jobs import Outcome, run_job, run_order, workbook
 
@@ -55,7 +55,7 @@ class Read(NamedTuple):
 
 def read_column(kind: str, texts: list[str], delimiter: str | None = None, **spec: Any) -> Read:
     field = Field({"name": "x", "type": kind, **spec})
-    convention, choices = decide_convention(field, tally_of(field, texts), ColumnSurroundings(delimiter=delimiter))
+    convention, choices = decide_convention(field, tally_values(field, texts), ColumnSurroundings(delimiter=delimiter))
     converter = Converter(field, (), convention)
     values, bad = converter.convert(list(texts))
     warned = any(not c.sure for c in choices)

@@ -15,7 +15,7 @@ from runner.engine.common.fields import Field
 from runner.engine.job import run as run_engine
 from runner.engine.reading.dialects import _possible_quotes
 from runner.engine.reading.encodings import _scan_as_utf8
-from runner.engine.values.decisions import tally_of
+from runner.engine.values.decisions import tally_values
 from runner.engine.values.tallies import NumberTally
 from tests.fuzz.values import SEEDS, Column, differences, fuzz
 from tests.support.effort import examples
@@ -69,7 +69,7 @@ def test_a_weekday_that_contradicts_its_column_is_read_by_its_own_order_and_repo
 
 def test_zones_in_small_letters_are_sampled_as_they_are_converted():
     texts = ["2026-01-31 10:15 cet", "2026-01-31 10:15", "2026-01-31 10:15-11:00"]
-    tally = tally_of(Field({"name": "a", "type": "datetime"}), texts)
+    tally = tally_values(Field({"name": "a", "type": "datetime"}), texts)
     assert (tally.zoned, tally.unzoned) == (1, 1)  # the last one is from a time to another
 
 
@@ -77,7 +77,7 @@ def test_a_percent_sign_is_evidence_for_other_columns():
     tally = NumberTally()
     tally.add(["12,5%"])
     assert tally.count_pending().comma == 1
-    assert tally_of(Field({"name": "a", "type": "decimal"}), ["12,5%"]).comma == 0
+    assert tally_values(Field({"name": "a", "type": "decimal"}), ["12,5%"]).comma == 0
 
 
 LONG = (4096, 8 * 4096)  # characters: a cell holds 32,767

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from runner.engine.common.fields import Field
 from runner.engine.values.date_orders import decide_order
 from runner.engine.values.dates import DateReader, NumericDate, from_number
-from runner.engine.values.decisions import decide_convention, tally_of
+from runner.engine.values.decisions import decide_convention, tally_values
 from runner.engine.values.tallies import DateTally
 from runner.engine.values.words import BAD
 
@@ -184,12 +184,12 @@ def test_any_text_is_a_date_nothing_or_bad(text):
     "text", ["12345.A1", "12345.6 kg", "11357.5(A)HS", "12345.", "12345..6", "1234567890 x", "260131 kg", "45000.5.1"]
 )
 def test_a_text_that_only_begins_like_a_day_number_counts_no_days(text):
-    tally = tally_of(Field({"name": "a", "type": "date"}), [text, "x"])
+    tally = tally_values(Field({"name": "a", "type": "date"}), [text, "x"])
     assert (tally.serials, tally.past_serials, tally.unix) == (0, 0, 0)
 
 
 def test_what_is_counted_as_a_day_number_is_what_the_converter_reads():
-    tally = tally_of(
+    tally = tally_values(
         Field({"name": "a", "type": "date"}), ["45123", "45123.5", "1769853600", "1769853600000", "260131"]
     )
     assert (tally.serials, tally.unix, tally.past_serials) == (2, 2, 1)
@@ -198,6 +198,6 @@ def test_what_is_counted_as_a_day_number_is_what_the_converter_reads():
 @pytest.mark.parametrize("formats", [[], ["%d.%m.%Y"]])
 def test_unix_times_are_recorded_whatever_formats_the_field_has(formats):
     field = Field({"name": "at", "type": "datetime", "formats": formats})
-    convention, choices = decide_convention(field, tally_of(field, ["1769853600", "1769853661"]))
+    convention, choices = decide_convention(field, tally_values(field, ["1769853600", "1769853661"]))
     assert convention.numbers == "seconds"
     assert [choice.chosen for choice in choices] == ["Unix times, in UTC"]
