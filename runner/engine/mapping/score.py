@@ -278,9 +278,7 @@ class _Chooser:
             for c, totals in self._totals.items()
             if c != column and c not in chosen and field in totals and abs(totals[field] - own_total) <= OPPOSED
         ]
-        return [
-            c for c, gap in close_columns if abs(gap) <= TIE or self._differ_in_words(column, c, field, abs(gap))
-        ]
+        return [c for c, gap in close_columns if abs(gap) <= TIE or self._differ_in_words(column, c, field, abs(gap))]
 
     def _opposed_columns(self, column: int, field: int, chosen: Mapping[int, int]) -> list[int]:
         """Return the columns without a field whose header is the opposite of this column's while the field does not say
