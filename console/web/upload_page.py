@@ -7,6 +7,7 @@ that nobody overwrites or sees what others sent, and a verdict is found by the n
 import re
 import secrets
 from http import HTTPStatus
+from itertools import islice
 from pathlib import Path
 from posixpath import basename
 
@@ -26,12 +27,12 @@ from console.web.rendering import bare_page
 from core.drops import is_placeholder
 from core.errors import KeyRefused
 from core.jobs import Job, State
-from core.keys import check_key, is_ignored, is_spreadsheet
-from core.ports import JobQuery
+from core.keys import OUTPUTS, check_key, is_ignored, is_spreadsheet
 from runner.documents import quality
 
 _FORM_BYTES = 4096  # of a form beside its file
 _LONGEST_NAME = 150
+_MOST_FILES = 20  # of one upload whose verdicts are shown: it has one, and corrections of it
 _NUMBER = re.compile(r"[0-9a-f]{32}")
 
 
@@ -100,15 +101,19 @@ def _store(call: Call, link: Grant, name: str, file: Path) -> str:
 
 
 def _jobs_of(call: Call, link: Grant, number: str) -> list[Job]:
-    """The jobs of one upload by this link."""
-    folder = upload_folder(link, number)
-    below = inbox_folder(link.tenant or "", folder)
-    found = call.context.stack.table.page(JobQuery(tenant=link.tenant, text=folder), limit=20).jobs
-    keys = ((job, [item.ref.key for item in job.inputs if item.role == "primary"]) for job in found)
+    """The jobs of one upload by this link, found by their lines: at the same cost whatever else the tenant drops."""
+    store, table = call.context.stack.store, call.context.stack.table
+    folder, tenant = upload_folder(link, number), link.tenant or ""
+    below = inbox_folder(tenant, folder)
+    sent = islice(store.keys(below), _MOST_FILES)
+    names = {key.removeprefix(below) for key in sent} or {
+        basename(one.rstrip("/")) for one in islice(store.level(f"{OUTPUTS}{tenant}/{folder}/").folders, _MOST_FILES)
+    }
+    lines = [f"{tenant}/{subject}|{link.workflow}" for subject in (folder, *(f"{folder}/{n}" for n in sorted(names)))]
+    found = (job for line in lines for job in table.line(line))
+    inputs = ((job, [one.ref.key for one in job.inputs if one.role == "primary"]) for job in found)
     return [
-        job
-        for job, inputs in keys
-        if inputs and all(key.startswith(below) for key in inputs) and not is_placeholder(job)
+        job for job, keys in inputs if keys and all(key.startswith(below) for key in keys) and not is_placeholder(job)
     ]
 
 

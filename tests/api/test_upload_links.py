@@ -5,6 +5,8 @@ import json
 import pytest
 
 from console.api.access import LINKS_KEY, LinkFacts, Scope
+from core.keys import job_folder
+from core.ports import JobQuery
 from infra.quarantine import begin_quarantine
 from tests.support.console import AWAY, ApiRig, TestClient
 
@@ -105,6 +107,29 @@ def test_a_verdict_is_found_by_its_own_number_and_link_only(rig: ApiRig):
         assert "people.csv" not in stranger(rig).get(f"/u/{token}?sent={number}").text
     for guess in ("0" * 32, "..", "%", "", number[:-1], number + "/../x", "inbox"):
         assert "people.csv" not in stranger(rig).get(f"/u/{mine}?sent={guess}").text
+
+
+def test_a_verdict_is_found_however_many_others_come_after_it(rig: ApiRig):
+    token = link(rig)
+    sent = send(rig, token).headers["location"]
+    (job,) = rig.stack.table.page(JobQuery(tenant="acme")).jobs
+    for n in range(1000):
+        rig.job(f"later{n}", tenant="acme", created_at=job.created_at + 1 + n)
+    assert "people.csv" in stranger(rig).get(sent).text
+
+
+def test_a_verdict_of_a_whole_drop_is_shown_and_one_whose_file_is_gone(rig: ApiRig):
+    whole = STANDING | {"inputs": {"per": "drop"}}
+    rig.stack.store.put("configs/acme/people/manifest.json", json.dumps(whole).encode())
+    sent = send(rig, link(rig)).headers["location"]
+    assert "being checked" in stranger(rig).get(sent).text.split("role=", 1)[1]
+    rig.stack.store.put("configs/acme/people/manifest.json", json.dumps(STANDING).encode())
+    sent = send(rig, token := link(rig)).headers["location"]
+    (key,) = [key for key in inbox(rig) if token.split("_")[1] in key]
+    (job,) = rig.stack.table.line(f"acme/{key.removeprefix('inbox/acme/')}|people")
+    rig.stack.store.put(f"{job_folder(job)}result.json", b"{}")
+    rig.stack.store.delete(key)
+    assert "people.csv" in stranger(rig).get(sent).text
 
 
 @pytest.mark.parametrize(
