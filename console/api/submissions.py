@@ -171,7 +171,12 @@ class Submissions:
             self._check_room(workflow.tenant, [], workflow)
 
     def check_backlog(self, tenant: str, coming: int = 1) -> None:
-        """429 while as many jobs of the tenant wait as ADE_QUEUE_SIZE allows; 422 if they would never fit."""
+        """Refuse what would be stored: 403 in quarantine, 429 while as many jobs of the tenant wait as ADE_QUEUE_SIZE
+        allows, 422 if they would never fit."""
+        if in_quarantine(self._stack.table, tenant):
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN, f"nothing is accepted of tenant {tenant}: it is in quarantine; ask the operator"
+            )
         most = self._stack.settings.queue_size
         if coming > most:
             raise ProblemError(
@@ -189,10 +194,6 @@ class Submissions:
 
     def _check_room(self, tenant: str, keys: list[str], manifest: Workflow | None = None) -> None:
         """Refuse what the backlog has no room for: counted before anything is stored or recorded."""
-        if in_quarantine(self._stack.table, tenant):
-            raise ProblemError(
-                HTTPStatus.FORBIDDEN, f"nothing is accepted of tenant {tenant}: it is in quarantine; ask the operator"
-            )
         most = self._stack.settings.queue_size
         self.check_backlog(tenant, max(1, self.intake.expected(keys, most, manifest=manifest)))
 

@@ -6,6 +6,7 @@ import pytest
 
 from core.jobs import State
 from core.ports import JobQuery
+from infra.quarantine import begin_quarantine
 from tests.support.console import MANIFEST, ApiRig, api_rig
 
 SWEPT = MANIFEST | {"sweep": {"rate": list(range(1000))}}
@@ -80,3 +81,16 @@ def test_uploads_wait_for_the_backlog(small: ApiRig):
 
 def test_an_upload_of_a_bad_manifest_is_stored_and_rejected_like_any_other(small: ApiRig):
     assert small.client.put("/uploads/inbox/acme/d/manifest.json", content=b"{").status_code == 200
+
+
+def test_nothing_is_stored_of_a_tenant_in_quarantine(rig: ApiRig):
+    begin_quarantine(rig.stack.table, rig.stack.clock, "acme", "ops")
+    for name in (
+        "p.csv",
+        "manifest.json",
+    ):  # a manifest that does not validate makes no job, and is a file all the same
+        assert rig.client.put(f"/uploads/inbox/acme/{name}", content=b"{").status_code == 403
+    assert rig.client.post("/uploads", json={"tenant": "acme", "names": ["p.csv"]}).status_code == 403
+    assert rig.submit().status_code == 403
+    assert list(rig.stack.store.keys("inbox/")) == []
+    assert rig.submit(tenant="acme-2").status_code == 202
