@@ -168,7 +168,10 @@ def _shorten_report(store: ObjectStore, key: str, tenant: str) -> int:
 
 
 def _mentions(store: ObjectStore, key: str, tenant: str, known: set[str]) -> bool:
-    """Whether an entry is about a tenant, its files or its jobs; one that cannot be read is kept."""
+    """Whether an entry is about a tenant, its files or its jobs; one that cannot be read is kept.
+
+    A tenant may be called as a workflow of another, or as whoever acts: only what an entry names as a tenant is one.
+    """
     if key.endswith(f".{tenant}.json") and re.fullmatch(r"\d{6}\.\d{6}-[0-9a-f]{8}", basename(key)[: -len(tenant) - 6]):
         return True
     try:
@@ -176,20 +179,22 @@ def _mentions(store: ObjectStore, key: str, tenant: str, known: set[str]) -> boo
     except (AdeError, ValueError):
         return False
     below = tuple(f"{top}{tenant}/" for top in (INBOX, CONFIGS, OUTPUTS))
-    return any(text == tenant or text in known or text.startswith(below) for text in _texts(entry))
+    return any(
+        (name == "tenant" and text == tenant) or text in known or text.startswith(below) for name, text in _texts(entry)
+    )
 
 
-def _texts(value: object) -> Iterator[str]:
-    """Every text in a JSON value."""
-    waiting = [value]
+def _texts(value: object) -> Iterator[tuple[str, str]]:
+    """Every text in a JSON value, with the name of the member that it is in."""
+    waiting: list[tuple[str, object]] = [("", value)]
     while waiting:
         match waiting.pop():
-            case str(text):
-                yield text
-            case list(items):
-                waiting += items
-            case dict(items):
-                waiting += items.values()
+            case (name, str(text)):
+                yield name, text
+            case (name, list(items)):
+                waiting += [(name, item) for item in items]
+            case (_, dict(items)):
+                waiting += items.items()
 
 
 def _revoke(stack: Stack, tenant: str) -> int:
