@@ -30,6 +30,7 @@ from runner.engine.common import a1
 REJECTS = "rejects.xlsx"
 _MOST_EDITS = 10_000  # of one submission
 _NAME_DIGITS = 8  # of the digest in a corrected file's name
+_NAME_BYTES = 200  # of the first file's name in it
 
 
 class FixBody(models.RequestModel):
@@ -84,13 +85,19 @@ def submit(call: Call) -> Answer:
     with _fetched(call, job) as path:
         corrected = _apart(with_edits, str(path), _edits(body))
         digest = hashlib.sha256(corrected).hexdigest()[:_NAME_DIGITS]
-        first = PurePosixPath(_primary(job).ref.key)
-        stem = first.with_name(f"{first.stem[:100]}-corrected-{digest}")
-        key, content = _selected(call, str(stem), corrected, path.with_name("corrected.xlsx"))
+        stem = corrected_stem(_primary(job).ref.key, digest)
+        key, content = _selected(call, stem, corrected, path.with_name("corrected.xlsx"))
     call.context.submissions.check_backlog(job.tenant)
     call.context.actions.note(call.principal, "fix", tenant=job.tenant, job=job.job_id, cells=len(body.edits), key=key)
     call.context.stack.store.put(key, content)
     return call.context.submissions.record(job.tenant, [key], trace=call.span.trace).shape()
+
+
+def corrected_stem(key: str, digest: str) -> str:
+    """The key of a corrected file without its ending: beside the first one, cut where the name would be too long."""
+    first = PurePosixPath(key)
+    stem = first.stem.encode()[:_NAME_BYTES].decode(errors="ignore")
+    return str(first.with_name(f"{stem}-corrected-{digest}"))
 
 
 def _fixable(call: Call) -> Job:
