@@ -177,12 +177,13 @@ def storable(values: dict[str, object]) -> dict[str, object]:
 
     For what is looked up, which then is not found, and for texts for people. The rows of jobs are written as they are.
     """
-    return {name: _storable(value) for name, value in values.items()}
+    return {name: storable_value(value) for name, value in values.items()}
 
 
-def _storable(value: Any) -> Any:
+def storable_value(value: Any) -> Any:
+    """One value, as `storable` has it."""
     if isinstance(value, list):
-        return [_storable(each) for each in value]
+        return [storable_value(each) for each in value]
     if not isinstance(value, str) or (value.isascii() and "\0" not in value):
         return value
     return value.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")

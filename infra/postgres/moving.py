@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 
 from core.errors import StoreUnavailable, UsageError
-from infra.postgres.connections import Connections, Link, in_schema, parse_database
+from infra.postgres.connections import Connections, Link, in_schema, parse_database, storable_value
 
 # Columns that both have, in the order of the key; the rest of a table is not moved. `jobs` are counted by a trigger.
 _TABLES = {
@@ -62,7 +62,7 @@ def move_tables(source: Path, url: str) -> tuple[dict[str, MovedTable], bool]:
         try:
             with link.transaction():
                 there = {name: _there(link, address.schema, name, columns) for name, columns in tables.items()}
-                if there == wanted and wanted["jobs"].rows:
+                if there == wanted and any(one.rows for one in wanted.values()):
                     return wanted, True
                 if held := sorted(name for name in ("jobs", "messages", "fences") if there[name].rows):
                     raise UsageError(
@@ -86,7 +86,9 @@ def _rows(here: sqlite3.Connection, name: str, columns: tuple[str, ...]) -> Iter
     listed = ", ".join(f'"{column}"' for column in columns)
     query = f"SELECT {listed} FROM {name} ORDER BY {listed}"  # noqa: S608 - from constants
     for row in here.execute(query):
-        yield tuple(bool(v) if c in _BOOLEANS else v for c, v in zip(columns, row, strict=True))
+        values = tuple(bool(v) if c in _BOOLEANS else v for c, v in zip(columns, row, strict=True))
+        # Texts for people, as the adapter writes them: PostgreSQL takes no NUL. Rows of jobs go as they are.
+        yield values if name == "jobs" else tuple(storable_value(value) for value in values)
 
 
 def _there(link: Link, schema: str, name: str, columns: tuple[str, ...]) -> MovedTable:

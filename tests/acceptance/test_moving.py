@@ -65,8 +65,8 @@ def fill(ade: Ade) -> dict[str, str]:
             job = replace(a_job(f"j{n}"), **changes)
             stack.table.add(job)
         stack.queue.send(Message(job_id="acme-members-j0", tenant="acme"), delay=3600)
-        stack.queue.bury(Message(job_id="acme-members-j1", tenant="acme"), "because")
-        stack.table.pause(Pause(tenant="acme", workflow=None, since=now, by="ops"))
+        stack.queue.bury(Message(job_id="acme-members-j1", tenant="acme"), "because \0")
+        stack.table.pause(Pause(tenant="acme", workflow=None, since=now, by="ops\0"))
         gone = stack.table.get("acme-members-j5")
         assert stack.table.remove(gone)
     ade("quarantine", "somebody")
@@ -152,5 +152,17 @@ def test_what_a_move_refuses_and_what_a_kill_leaves(ade: Ade, url, tmp_path, mon
     assert ade("move", url, "--json").json["before"] is True
     other = Ade(tmp_path / "other", ade.env, within=True)
     other.home.mkdir()
+    # No jobs yet, and the same kill: what was moved is known again.
+    schema = f"moved_{secrets.token_hex(4)}"
+    quiet = postgres_adapters.url_of(servers.postgres().endpoint, schema)
+    other("infra", "init", ADE_TABLE_URL=quiet)
+    other("quarantine", "somebody")
+    for before in (False, True):
+        assert other("move", quiet, "--json").json["before"] is before
+        with sqlite3.connect(other.data / "ade.sqlite") as db:
+            db.execute("PRAGMA user_version = 1")
+        db.close()
+    with psycopg.connect(servers.postgres().endpoint, autocommit=True) as server:
+        server.execute(f"DROP SCHEMA {schema} CASCADE")
     other.dropped(tenant="else")
     assert "not empty" in other("move", url, expect=2).err
