@@ -341,7 +341,7 @@ class FieldSpec(Strict):
             if name in ("min", "max") and self.type not in NUMERIC | TEMPORAL:
                 raise wrong(f"does not go with type {self.type}", f"numbers and times; for text {name}_length", name)
             if wanted := fits(self.type, value):
-                raise wrong(f"is {shown(value)}, which is not a {self.type}", wanted, name)
+                raise wrong(f"is {shown(value)}, which is not of type {self.type}", wanted, name)
         for low, high in (("min", "max"), ("min_length", "max_length")):
             least, most = getattr(self, low), getattr(self, high)
             if least is not None and most is not None and least > most:
@@ -363,7 +363,7 @@ class FieldSpec(Strict):
             values.append((("otherwise", "value"), self.otherwise.value))
         for at, value in values:
             if wanted := fits(self.type, value):
-                raise wrong(f"is {shown(value)}, which is not a {self.type}", wanted, *at)
+                raise wrong(f"is {shown(value)}, which is not of type {self.type}", wanted, *at)
             if allowed is not None and str(value).strip().casefold() not in allowed:
                 raise wrong(f"is {shown(value)}, which is not one of the allowed values", "one of allowed", *at)
 

@@ -8,7 +8,7 @@ and rules that they break are taken back.
 import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -19,7 +19,7 @@ from console.desk.trials import TENANT, TriedTable, desk_of, trials_of
 from core.budget import Budget, read
 from core.errors import AdeError, ManifestInvalid
 from core.fields import Strict
-from core.jobs import Job
+from core.jobs import JobError
 from core.manifests import Limits, Manifest
 from core.settings import Settings
 from core.verdicts import FAULTS, Fault, Verdict
@@ -44,6 +44,9 @@ _RULES_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "min": ("min",),
     "max": ("max",),
 }
+
+# What to do if a job fails on the only samples.
+_REMEDIES: Final[Mapping[Verdict, str]] = {Verdict.EMPTY_INPUT: "; give an empty template with --target instead"}
 
 Spec = dict[str, Any]  # a field as a manifest writes it; validated with the manifest
 
@@ -134,25 +137,32 @@ class Drafting:
     def without_broken_rules(self, manifest: Spec, *, bound: bool) -> "TriedManifest":
         """Run a drafted manifest on its samples and drop the rules that they break; `bound`: by a contract, so none."""
         notes: list[str] = []
-        broken = self._broken(manifest)
+        broken, failed = self._broken(manifest)
         for _ in range(0 if bound else ROUNDS):
             if not broken:
                 break
             fields, what = without_rules(manifest["fields"], broken)
             notes += what
             manifest = {**manifest, "fields": fields}
-            broken = self._broken(manifest)
+            broken, failed = self._broken(manifest)
         notes += [f"{name or 'a sample'}: the samples break it ({code})" for code, name in sorted(broken, key=str)]
-        return TriedManifest(manifest, tuple(notes))
+        notes += [
+            f"the draft was not tried on {sample.name}: {error.message}"
+            for sample, error in failed.items()
+            if error.verdict is not Verdict.EMPTY_INPUT  # already noted: it was not used
+        ]
+        return TriedManifest(manifest, tuple(notes), [sample for sample in self.samples if sample not in failed])
 
-    def _broken(self, manifest: Spec) -> set[tuple[str, str | None]]:
-        """The codes and fields of the errors that a manifest reports on the samples."""
+    def _broken(self, manifest: Spec) -> tuple[set[tuple[str, str | None]], dict[Path, JobError]]:
+        """The codes and fields of the errors that a manifest reports on the samples, and which samples its jobs failed
+        on, with the reason; raises DraftFailed if they failed on all of them."""
         place = self.scratch / "trial"
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
         path = place / "manifest.json"
         path.write_text(json.dumps(manifest), encoding="utf-8")
         errors: set[tuple[str, str | None]] = set()
+        failures: dict[Path, JobError] = {}
         for n, sample in enumerate(self.samples):
             desk, files = desk_of(path, [sample], inbox_folder(TENANT, ""), place)
             scratch = place / str(n)
@@ -160,8 +170,18 @@ class Drafting:
             table = TriedTable(self.settings, self.boxes, DeskSource({**desk.files, **files}), scratch)
             for trial in trials_of(desk, files, place / f"out-{n}"):
                 job = table.run(trial, stopped=self.killed)
-                errors |= _errors(job, trial.out / OutputName.ARTIFACT, sample)
-        return errors
+                if job.error is None:
+                    errors |= _errors(trial.out / OutputName.ARTIFACT)
+                elif job.error.verdict is Verdict.CANCELLED:
+                    raise DraftFailed(job.error.message)
+                else:
+                    failures[sample] = job.error
+        if failures and len(failures) == len(set(self.samples)):
+            sample, error = next(iter(failures.items()))
+            fewer = "; take samples with fewer columns" if error.fault is Fault.LIMIT else ""
+            remedy = _REMEDIES.get(error.verdict, fewer)
+            raise DraftFailed(f"{sample.name}: {error.message}{remedy}")
+        return errors, failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +189,12 @@ class TriedManifest:
     """A manifest that reports no error on its own samples if possible, and the rules that were taken back for it."""
 
     manifest: Spec
-    notes: tuple[str, ...] = field(default_factory=tuple)
+    notes: tuple[str, ...] = ()
+    tried: Sequence[Path] = ()  # the samples that it ran on
 
 
-def _errors(job: Job, artifact: Path, sample: Path) -> set[tuple[str, str | None]]:
-    if job.error is not None:
-        raise DraftFailed(f"{sample.name}: {job.error.message}")
+def _errors(artifact: Path) -> set[tuple[str, str | None]]:
+    """The codes and fields of the errors that an artifact counts."""
     if artifact.stat().st_size > _MAX_ARTIFACT:
         return set()
     totals = json.loads(artifact.read_bytes())["validation"]["totals"]

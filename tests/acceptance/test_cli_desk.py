@@ -162,6 +162,21 @@ def test_init_does_not_write_over_anything(ade):
     assert [path.name for path in (ade.home / "package").iterdir()] == ["mine.txt"]
 
 
+def test_init_drafts_from_the_samples_that_have_rows(ade):
+    ade.write("-m.csv", CSV)
+    ade.write("header.csv", CSV.splitlines()[0] + "\n")
+    ade.write("blank.csv", "")
+    done = ade("init", "drafted", "--from", "./-m.csv", "header.csv", "blank.csv")
+    assert "header.csv: no table was found, so it was not used" in done.out
+    assert "blank.csv: no table was found, so it was not used" in done.out
+    assert "drafted/tests/m: the first test" in done.out
+    assert "ade try ./-m.csv --manifest " in done.err
+    ade.write("template.csv", "Name,City,Amount\n")
+    refused = ade("init", "other", "--from", "template.csv", expect=2)
+    assert "give an empty template with --target instead" in refused.err
+    assert not (ade.home / "other").exists()
+
+
 scans = pytest.mark.skipif(
     importlib.util.find_spec("runner.engine.scan") is None, reason="this build has no structure scan"
 )

@@ -73,7 +73,13 @@ def _scaffold(folder: Path, out: Printer) -> int:
 
 def _try_command(folder: Path, sample: Path) -> str:
     paths = (sample, folder / "manifest.json", folder / "result")
-    return "ade try {} --manifest {} --out {}".format(*(quote(str(path)) for path in paths))
+    return "ade try {} --manifest {} --out {}".format(*map(_as_word, paths))
+
+
+def _as_word(path: Path) -> str:
+    """A path as a word of a shell command; one that begins with a dash is no option."""
+    text = str(path)
+    return quote(f"./{text}" if text.startswith("-") else text)
 
 
 class _Decision(NamedTuple):
@@ -120,7 +126,7 @@ def _draft(args: argparse.Namespace, folder: Path, out: Printer) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "manifest.json"
     path.write_text(manifest_text(outcome.manifest), encoding="utf-8")
-    notes = [*document.notes, *outcome.notes, *_first_case(path, samples, settings)]
+    notes = [*document.notes, *outcome.notes, *_first_case(path, outcome.tried, settings)]
     _report(folder, samples, decisions, notes, out, fields=len(document.fields))
     return Exit.OK
 
@@ -234,4 +240,4 @@ def _report(
     for note in notes:
         out.line(f"  {note}")
     if command:
-        out.note(f"\nnow read it, then run: {command}\nand after each change: ade test {quote(str(folder))}")
+        out.note(f"\nnow read it, then run: {command}\nand after each change: ade test {_as_word(folder)}")

@@ -61,6 +61,7 @@ def draft(order: Order, request: DraftRequest) -> Json:
         raise EngineStop(
             EndCode.EMPTY_INPUT, "no table was found in the samples", remedy="check that these are the right files"
         )
+    tables = _leave_out_blank_ones(tables, notes)
     joiner = _FieldJoiner(declared, request, notes)
     for table in tables:
         joiner.add(table)
@@ -68,7 +69,7 @@ def draft(order: Order, request: DraftRequest) -> Json:
     drafts = _leave_one_key([(facts, _draft_field(facts, files, request)) for facts in joiner.fields])
     document: Json = {
         "draft": 1,
-        "samples": len(samples),
+        "samples": files,
         "rows": sum(max((c.rows for c in table.columns.values()), default=0) for table in tables),
         "headless": bool(tables) and all(table.source.table.generated_header for table in tables),
         "fields": [_encode_field(facts, field_draft) for facts, field_draft in drafts],
@@ -222,6 +223,19 @@ def _choose_record_tables(source: SurveyedInput, notes: list[str]) -> list[Sourc
             place = f"{source.file.name}, {other.place.sheet}!{other.table.range.a1}"
             notes.append(f"{place}: has other columns than the largest table, so it was not used")
     return alike
+
+
+def _leave_out_blank_ones(tables: Sequence[SampleTable], notes: list[str]) -> list[SampleTable]:
+    """Return the tables without those that have headers and no rows, unless all are so, as in an empty template.
+
+    Adds a note about each table that is left out.
+    """
+    filled = [table for table in tables if table.source.has_data]
+    if not filled:
+        return list(tables)
+    blank = [table for table in tables if not table.source.has_data]
+    notes += [f"{table.source.place.input}: has a header and no rows, so it was not used" for table in blank]
+    return filled
 
 
 def _named_headers(table: SourceTable) -> set[str]:

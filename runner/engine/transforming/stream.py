@@ -143,6 +143,13 @@ class TableStream:
             if at is not None:
                 self._points_at[self._by_name[name]] = at
 
+    def _point_at_used_cells(self, name: str, reporter: ChunkReporter) -> None:
+        """Have findings on a computed field name the cells of the field that it points at, if these differ by row."""
+        used = (self._by_name[used] for used in self._pipeline.computations.uses(name))
+        first = next((n for n in used if self._column_of_sheet(n) is not None), None)
+        if first is not None and first in reporter.chosen:
+            reporter.chosen[self._by_name[name]] = reporter.chosen[first]
+
     def feed(self, rows: Rows) -> None:
         """Transform a chunk and count over it; validate and write it too, unless its rows have to wait for others."""
         pipeline, count = self._pipeline, len(rows.numbers)
@@ -189,7 +196,8 @@ class TableStream:
         judged = evaluate_expression(expression, columns)
         unsure = [n for n, holds in enumerate(judged.values) if holds is None]
         if unsure:
-            first = next((at for name in expression.fields if (at := self._column_of_sheet(self._by_name[name]))), None)
+            used = (self._by_name[name] for name in expression.fields)
+            first = next((at for n in used if (at := self._cell_column(n, reporter))), None)
             what = "rows.filter is neither true nor false for this row, which is kept; to settle it: coalesce(…) in it"
             reporter.flag(unsure, "filter_unsure", "warning", what, column=first, field=None, rule="rows.filter")
         if False not in judged.values:
@@ -249,11 +257,14 @@ class TableStream:
         self.partly += sum(left for row, left in chunk.partly.items() if row in source_rows)
         # The rows themselves are gone; these are their values.
         if pipeline.values is not None and pipeline.held is not None:
+            computed = {self._by_name[name] for name in pipeline.computations.order}
             values_by_column = {
-                at: values for n, values in enumerate(chunk.columns) if (at := self._column_of_sheet(n))
+                at: values
+                for n, values in enumerate(chunk.columns)
+                if n not in computed and (at := self._column_of_sheet(n))
             }
-            for n, columns in chunk.chosen.items():
-                values_by_column |= dict.fromkeys(columns, chunk.columns[n])
+            for n in self._combined.keys() & chunk.chosen.keys():
+                values_by_column |= dict.fromkeys(chunk.chosen[n], chunk.columns[n])
             pipeline.values.collect_cells(self._table.source.place.table, chunk.numbers, values_by_column)
 
     def _flag_remarks(self, remarks: Sequence[RowRemark], reporter: ChunkReporter) -> None:
@@ -525,6 +536,7 @@ class TableStream:
             if field is None or converter is None:
                 continue
             made = self._pipeline.computations.compute(name, columns, values_by_field)
+            self._point_at_used_cells(name, reporter)
             for failed_rows in made.failed:
                 if failed_rows.indexes:
                     at = None if failed_rows.field is None else self._by_name[failed_rows.field]

@@ -29,6 +29,7 @@ _A_VALID: Final = {
 
 
 _ALLOWED_NAMED: Final = 12
+_LONGEST_NAMED: Final = 200  # characters of the constants that a message names
 _DIRECTIVES: Final = {
     "%d": "DD", "%m": "MM", "%Y": "YYYY", "%y": "YY", "%H": "hh", "%I": "hh", "%M": "mm", "%S": "ss", "%p": "AM/PM",
     "%b": "Mon", "%B": "Month", "%z": "+00:00",
@@ -418,8 +419,7 @@ class RowCheck:
         self.when = None if rule.when is None else FieldComparison(rule.when, fields)
         self.then = FieldComparison(then, fields)
         self.severity = rule.severity
-        against = f" {then.other}" if then.other else ""
-        self.message = author_text(rule.message, f"{then.field} {then.op}{against} does not hold")
+        self.message = author_text(rule.message, _describe_broken(then))
 
     def check(self, columns: Mapping[str, list[Any]], count: int, reporter: ChunkReporter, column: CellColumn) -> None:
         """Flag on the reporter the rows of a chunk where `when` holds and `then` does not; `column` is that of the
@@ -432,3 +432,13 @@ class RowCheck:
         ]
         field = self.then.field
         reporter.flag(broken, "row_rule", self.severity, self.message, column=column, field=field, rule=self.name)
+
+
+def _describe_broken(then: RowComparison) -> str:
+    """Describe a comparison that a row does not satisfy, with the manifest's own constants and no cell value."""
+    if then.op in ("present", "empty"):
+        return f"{then.field} is {'blank' if then.op == 'present' else 'not blank'}"
+    constants = then.value if isinstance(then.value, list) else [then.value]
+    named = ", ".join(str(text_of(constant)) for constant in constants[:_ALLOWED_NAMED])
+    against = then.other or (f"{named} …" if len(constants) > _ALLOWED_NAMED else named)
+    return f"{then.field} {then.op} {against[:_LONGEST_NAMED]} does not hold"

@@ -405,3 +405,16 @@ def test_notes_about_columns_name_the_sample(tmp_path):
         for name in twice
         for what in ("B has the same header as column A", "C has no header")
     ]
+
+
+def test_a_sample_without_rows_proves_nothing_and_is_noted(tmp_path):
+    files = {f"{n}.csv": table(90, status=lambda n: ("open", "paid", "late")[few(n, 3)], n=str) for n in range(2)}
+    alone = drafted(tmp_path, files)
+    assert "allowed" in specs(alone)["status"]
+    with_blanks = drafted(tmp_path, {**files, "header.csv": [["status", "n"]], "blank.csv": []})
+    assert with_blanks["fields"] == alone["fields"]
+    assert with_blanks["samples"] == 2
+    assert with_blanks["notes"] == [
+        "blank.csv: no table was found, so it was not used",
+        "header.csv: has a header and no rows, so it was not used",
+    ]

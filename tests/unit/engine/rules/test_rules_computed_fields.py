@@ -303,3 +303,17 @@ def test_an_optional_lookup_table_that_is_not_there_leaves_its_field_blank_with_
     join = LookupJoin(field, field.source, Lookups([]), findings)
     assert join.values_of_keys(["a", None]) == Made([None, None], [], [])
     assert [(f.code, f.severity, f.field) for f in findings.listed] == [("lookup_absent", "warning", "price")]
+
+
+def test_a_finding_on_a_coalesced_value_names_the_cell_that_it_is_from(tmp_path):
+    rows = [["k", "A", "B"], ["a", None, 50], ["b", 3, 4], ["c", None, "many"], ["d", None, 3]]
+    fields = [columns("amount", "A", "B", type="integer", min=4), {"name": "k"}]
+    fields.append(computed("double", "amount * 2", "integer", max=9))
+    done = run_job(tmp_path, rows, fields=fields, row_shape={"filter": "100 / (amount - 3) > 0"})
+    assert [cell for _, cell, _, _ in found(done, "filter_unsure")] == ["B3", "C4", "C5"]
+    assert found(done, "type_error", "min", "max") == [
+        ("type_error", "C4", "amount", "error"),
+        ("min", "B3", "amount", "error"),
+        ("min", "C5", "amount", "error"),
+        ("max", "C2", "double", "error"),
+    ]

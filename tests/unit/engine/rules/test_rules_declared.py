@@ -111,3 +111,20 @@ def test_of_two_columns_of_a_look_up_table_with_one_name_the_first_counts(tmp_pa
     rows = [["id", "city"], ["a", "A"], ["b", "X"]]
     done = run_job(tmp_path, rows, fields=fields, aux={"cities": "name,n,name\nA,1,X\nB,2,Y\nC,3,Z\n"})
     assert done.cells("not_allowed") == ["B3"]
+
+
+@pytest.mark.parametrize(
+    ("then", "message"),
+    [
+        ({"field": "n", "op": ">", "value": 10}, "n > 10 does not hold"),
+        ({"field": "n", "op": "in", "value": [7, 8]}, "n in 7, 8 does not hold"),
+        ({"field": "n", "op": "<", "other": "m"}, "n < m does not hold"),
+        ({"field": "m", "op": "empty"}, "m is not blank"),
+        ({"field": "k", "op": "present"}, "k is blank"),
+    ],
+)
+def test_a_rule_without_a_message_says_what_does_not_hold(then, message, tmp_path):
+    fields = [{"name": "n", "type": "integer"}, {"name": "m", "type": "integer"}, {"name": "k"}]
+    rows = [["n", "m", "k"], [5, 4, None]]
+    done = run_job(tmp_path, rows, fields=fields, row_rules=[{"name": "r", "then": then}])
+    assert [f["message"] for f in done.findings if f["code"] == "row_rule"] == [message]
