@@ -687,7 +687,7 @@ def dump_job(job: Job) -> str:
 def load_job(text: str | bytes, name: str = "") -> Job:
     """The job of a record; raises RecordNewer or RowUnreadable. `name`: of the row, for messages."""
     try:
-        record = from_json(text)
+        record = from_json(text, cache_strings="keys")  # its values are of one job
         if not isinstance(record, dict):
             raise ValueError(f"it holds a {type(record).__name__}")  # noqa: TRY004 - as every other bad record
         version_of(record.pop("v", 1), name)

@@ -35,7 +35,7 @@ from handlers.workflows import BucketView, Packages, Workflows
 
 # What is wrong with the decisions, or the overlays, of a folder, each with its key.
 Found = Callable[[BucketView, str], list[tuple[str, Problem]]]
-_CACHED = 100_000
+_CACHED = 1_000
 _COUNTERS = 64  # of reports for each tenant
 _LARGEST = 1024 * 1024
 _MOST_PROBLEMS = 1000

@@ -39,7 +39,7 @@ from core.ports import Clock, Level, ObjectInfo, ObjectStore
 from handlers.generations import Generations
 from infra.parsing import KnownTexts, read_manifest
 
-_PARSED_BYTES = 128 * 1024 * 1024  # some thousand manifests of the usual size
+_PARSED_BYTES = 32 * 1024 * 1024  # some hundred manifests of the usual size; infra/parsing.py keeps more, by content
 _CACHED = 10_000
 _CACHED_SECONDS = 60.0
 

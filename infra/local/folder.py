@@ -69,7 +69,7 @@ from infra.local.disk import (
 _BLOCK = 1024 * 1024
 _QUIET_SECONDS = 2.0
 _ABANDONED_SECONDS = 3600.0
-_KNOWN_FOLDERS = 10_000
+_KNOWN_FOLDERS = 1_000
 _AT_ONCE = 500  # files whose versions are looked up together
 _XATTR = "user.ade."
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

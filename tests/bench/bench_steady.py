@@ -3,8 +3,8 @@
     python -m tests.bench steady [--drops 5000] [--idle 60]
 
 Memory: the PSS of all its processes, after each fiftieth of the drops, which come in small groups; the slope is that of the
-straight line through the second half, when caches are full and every zygote is warm. Wake-ups: voluntary context switches
-of every thread over the idle seconds, as the kernel counts them.
+straight line through the second half, when caches are full and every zygote is warm, for all together and for each kind of
+process. Wake-ups: voluntary context switches of every thread over the idle seconds, as the kernel counts them.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.bench.bench_drops import ROWS, AdeUp, ade_up, distinct, wait_for
 from tests.bench.bench_engine import workbook
-from tests.bench.harness.process_trees import adopt_orphans, tree
+from tests.bench.harness.process_trees import adopt_orphans, memory_of, tree
 
 _GROUP = 10  # drops at once
 _POINTS = 50
@@ -42,8 +42,16 @@ def _field(path: Path) -> str:
         return ""
 
 
-def measure_memory(service: AdeUp, source: Path, folder: Path, drops: int) -> list[tuple[int, float]]:
-    """Megabytes after so many drops."""
+def memory_by_name(pid: int) -> Counter[str]:
+    """Kilobytes of a tree's processes, by their names."""
+    found: Counter[str] = Counter()
+    for one in tree(pid):
+        found[_field(Path(f"/proc/{one}/comm"))] += round(memory_of(one) * 1024)
+    return found
+
+
+def measure_memory(service: AdeUp, source: Path, folder: Path, drops: int) -> list[tuple[int, Counter[str]]]:
+    """Kilobytes by process after so many drops."""
     points = []
     for first in range(0, drops, _GROUP):
         numbers = range(first, min(drops, first + _GROUP))
@@ -52,14 +60,27 @@ def measure_memory(service: AdeUp, source: Path, folder: Path, drops: int) -> li
         wait_for(service, numbers)
         done = numbers.stop
         if done * _POINTS // drops > first * _POINTS // drops:
-            points.append((done, service.memory()))
+            points.append((done, memory_by_name(service.pid)))
     return points
 
 
-def slope(points: list[tuple[int, float]]) -> float:
-    """Kilobytes a drop, of the second half."""
+def print_memory(points: list[tuple[int, Counter[str]]]) -> None:
+    for done, by_name in points[:: max(1, len(points) // 10)]:
+        print(
+            f"after {done:,} drops {by_name.total() / 1024:.1f} MB:",
+            *(f"{n} {kb / 1024:.1f}" for n, kb in by_name.items()),
+        )
     late = points[len(points) // 2 :]
-    return statistics.linear_regression([n for n, _ in late], [mb for _, mb in late]).slope * 1024
+    print(
+        f"slope from {late[0][0]:,} to {late[-1][0]:,} drops: {slope([(n, kb.total()) for n, kb in late]):+.2f} KB a drop"
+    )
+    for name in late[-1][1]:
+        print(f"  {name}: {slope([(n, kb[name]) for n, kb in late]):+.2f} KB a drop", flush=True)
+
+
+def slope(points: list[tuple[int, int]]) -> float:
+    """Of the straight line through them."""
+    return statistics.linear_regression([n for n, _ in points], [kb for _, kb in points]).slope
 
 
 def main(words: list[str]) -> None:
@@ -73,10 +94,7 @@ def main(words: list[str]) -> None:
     source = workbook(ROWS, Path(sys.executable))
     with tempfile.TemporaryDirectory(prefix="ade-bench-") as name, ade_up(Path(name)) as service:
         if asked.drops:
-            points = measure_memory(service, source, Path(name), asked.drops)
-            first, last = points[len(points) // 2], points[-1]
-            print(f"memory after {first[0]:,} drops {first[1]:.1f} MB, after {last[0]:,} drops {last[1]:.1f} MB")
-            print(f"slope of the second half: {slope(points):+.2f} KB a drop", flush=True)
+            print_memory(measure_memory(service, source, Path(name), asked.drops))
         time.sleep(5.0)  # what follows a drop is over
         before, cpu = wake_ups(service.pid), service.cpu()
         time.sleep(asked.idle)
