@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from runner.engine.common.spelling import normalized
 from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.reading.spool import SpooledSheet
-from runner.engine.structure.totals import read, summed
+from runner.engine.structure.column_sums import read_number, sum_column
 from runner.engine.tables.sources import SAMPLED, chunks
 from runner.engine.tables.supplied import NAME, VALUE
 
@@ -161,7 +161,7 @@ class TableContents:
         sums: dict[str, list[float]] = {key: [] for key in self.numeric}  # of each chunk
         for _, rows in chunks([self.table.source]):
             for key, chunk_sums in sums.items():
-                if (chunk_sum := summed(rows.columns[self.columns[key]])) is not None:
+                if (chunk_sum := sum_column(rows.columns[self.columns[key]])) is not None:
                     chunk_sums.append(chunk_sum.point)
         return {key: fsum(chunk_sums) for key, chunk_sums in sums.items()}
 
@@ -354,7 +354,7 @@ def _number(value: Any) -> float | None:
     """Return the number of a cell, or of a text that is one; None for others and for huge ones."""
     if isinstance(value, int | float):
         return float(value) if -_HUGE < value < _HUGE else None
-    if isinstance(value, str) and len(value) < 40 and (pair := read(value)) is not None:
+    if isinstance(value, str) and len(value) < 40 and (pair := read_number(value)) is not None:
         return pair[0] if -_HUGE < pair[0] < _HUGE else None
     return None
 

@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any, Final, NamedTuple
 
 from runner.engine.deciding.derivation import TableContents
-from runner.engine.structure.totals import read
+from runner.engine.structure.column_sums import read_number
 from runner.engine.tables.sources import SAMPLED, chunks
 from runner.engine.values.dates import DateReader
 
@@ -160,7 +160,7 @@ def _compare_numbers(
 def _read_both_ways(value: Any) -> Readings:
     """Read the number of a cell with a decimal point and with a decimal comma; twice None if it is not a number, or
     huge."""
-    readings = read(value) if isinstance(value, str) and len(value) < 40 else (value, value)
+    readings = read_number(value) if isinstance(value, str) and len(value) < 40 else (value, value)
     if readings is None or not all(isinstance(number, int | float) and -_HUGE < number < _HUGE for number in readings):
         return None, None
     return float(readings[0]), float(readings[1])

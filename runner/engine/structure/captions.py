@@ -16,7 +16,7 @@ from runner.engine.structure.facts import LONE_NAMES, CellKind, Mark, Profile, R
 from runner.engine.structure.header_rows import COMMON_NAMES, Hints, cell_text
 from runner.engine.structure.keeping import other_names
 from runner.engine.structure.tables import Choice, Clarity, Label
-from runner.engine.structure.totals import row_clarity
+from runner.engine.structure.total_words import row_clarity
 
 SURE = 3.0  # points from which a row is a caption
 DOUBT = 1.0  # points from which it may be one

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from runner.engine.options import AS_FOUND, ReadingOptions
 from runner.engine.reading import Block, Layout, OutOfOrder, Sheet, Value, blocks_of, trimmed
-from runner.engine.structure import features, labelling, partitioning, remarks, shaping, shortcuts, totals
+from runner.engine.structure import features, labelling, partitioning, remarks, shaping, shortcuts
 from runner.engine.structure.bands import Classify, Draft, Labelled, drafts
 from runner.engine.structure.facts import Row, row_of
 from runner.engine.structure.header_rows import Hints
@@ -24,6 +24,7 @@ from runner.engine.structure.keeping import Headings, Late, Usual
 from runner.engine.structure.partitioning import SheetReading
 from runner.engine.structure.shaping import shape
 from runner.engine.structure.tables import Choice, Label, RowScores, Table
+from runner.engine.structure.totals import check_totals
 
 LONG = 5_000  # rows of a sheet from which plain neighbours are data without classification
 # The chances of a plain row: almost certainly data, as the classifier would find at two hundred times the cost.
@@ -318,7 +319,7 @@ def find_tables(
     except OutOfOrder:
         detector = _fed(sheet, made())
     asked = reading.total_rows
-    tables = totals.settle(detector.tables(sheet.layout()), blocks_of(sheet), drop=asked == "drop")
+    tables = check_totals(detector.tables(sheet.layout()), blocks_of(sheet), drop=asked == "drop")
     if asked == "keep":
         tables = [replace(t, choices=tuple(c for c in t.choices if c.kind != "total")) for t in tables]
     return tables

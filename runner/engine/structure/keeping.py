@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from runner.engine.reading import Shown
 from runner.engine.structure.facts import LONE_NAMES
 from runner.engine.structure.tables import Choice, Clarity, LeftRow, Proof, RowKind, RowScores, Suspicion, Table
-from runner.engine.structure.totals import SHORT, STARTS, in_column, opens, row_clarity
+from runner.engine.structure.total_words import SHORT, STARTS, in_column, opens, row_clarity
 
 FIRST = 100  # rows that are always kept
 SHARE = 0.1  # share of a column's filled cells from which a code is usual

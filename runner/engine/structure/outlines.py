@@ -7,8 +7,8 @@ not.
 from collections.abc import Callable, Sequence
 
 from runner.engine.structure.bands import Draft
+from runner.engine.structure.column_sums import EXACT, read_number
 from runner.engine.structure.facts import CellKind
-from runner.engine.structure.totals import EXACT, read
 
 GROUPS = 2  # groups of several rows from which they are no chance
 LONE = 3  # rows of the only group
@@ -103,5 +103,5 @@ def number_of(value: object, choose: Callable[[tuple[float, float]], float]) -> 
     """A cell's number; `choose` picks one if the text can be read in two ways."""
     if isinstance(value, int | float):
         return float(value) if -_HUGE < value < _HUGE else None
-    pair = read(value) if isinstance(value, str) else None
+    pair = read_number(value) if isinstance(value, str) else None
     return None if pair is None else choose(pair)

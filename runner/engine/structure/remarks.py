@@ -15,7 +15,7 @@ from runner.engine.structure.bands import Draft
 from runner.engine.structure.facts import CellKind, Mark, Profile, Row, text_shape
 from runner.engine.structure.header_rows import Hints, columns
 from runner.engine.structure.tables import Choice, Label, LeftRow, Proof, RowKind
-from runner.engine.structure.totals import row_clarity
+from runner.engine.structure.total_words import row_clarity
 
 SAMPLE = 100  # records that a row is compared with
 BELOW = 50  # rows below the last record that are judged

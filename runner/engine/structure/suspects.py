@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from runner.engine.structure import outlines
 from runner.engine.structure.bands import Draft
+from runner.engine.structure.column_sums import EXACT
 from runner.engine.structure.facts import CellKind, Mark, Row
 from runner.engine.structure.outlines import number_of
 from runner.engine.structure.tables import Clarity, Label, Suspicion
-from runner.engine.structure.totals import EXACT, row_clarity
+from runner.engine.structure.total_words import row_clarity
 
 ADDENDS = 3  # so many numbers do not add up by chance
 ALWAYS = 0.9  # share of the records that fill a column
