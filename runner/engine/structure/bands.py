@@ -340,7 +340,7 @@ class Draft:
     strays: int = 0  # columns further out with cells of no table
     declared: bool = False  # the file itself declares this table
     form: bool = False  # labels with values of mixed kinds beside them: one record
-    settled: bool = False  # the manifest sets its header rows
+    is_fixed: bool = False  # the manifest sets its header rows
     choices: list[Choice] = field(default_factory=list)  # readings that were close
     left_out: dict[int, LeftRow] = field(default_factory=dict)  # rows between and below that are no records, by number
 

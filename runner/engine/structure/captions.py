@@ -20,7 +20,7 @@ from runner.engine.structure.total_words import row_clarity
 
 SURE = 3.0  # points from which a row is a caption
 DOUBT = 1.0  # points from which it may be one
-NAMED = 200  # doubtful rows reported one by one
+_MOST_REPORTED = 200  # doubtful rows reported one by one
 PURE = 0.9  # share of a column's cells that are blank, or values
 _TEXT = int(CellKind.TEXT)
 # Plain integers: members of an enum are several times slower. A code with digits is rather a value.
@@ -38,49 +38,49 @@ _SENTENCE = re.compile(r".*\w{2}[.!?]\s*$", re.DOTALL).match
 
 
 class Captions(NamedTuple):
-    """Row numbers."""
+    """The captions of a draft, by row number."""
 
     sure: frozenset[int]
     likely: frozenset[int]  # only words speak for them: left out, but nothing proves it
     doubtful: tuple[int, ...]  # kept as data
 
 
-def lone(row: Row) -> bool:
+def is_single_text(row: Row) -> bool:
     """Whether the row has one text, or the same text in several cells, as a merged caption may be stored."""
     return len({str(row.values[one]) for one in row.filled}) == 1 and row.kinds[row.filled[0]] == _TEXT
 
 
 def captions(draft: Draft, ruled: frozenset[int], keys: frozenset[int]) -> Captions:
-    """The captions of a draft; `keys`: columns of required or unique fields."""
+    """Find the captions of a draft; `ruled`: rows that rules label, `keys`: columns of required or unique fields."""
     body = draft.band.body
-    spoken = {draft.rows[at].number for at in body if _spoken(draft, at, ruled)}
+    labelled = {draft.rows[at].number for at in body if _is_labelled_caption(draft, at, ruled)}
     if draft.declared or draft.left == draft.right:
-        return Captions(frozenset(spoken), frozenset(), ())
-    places = [n for n, at in enumerate(body) if draft.rows[at].number not in ruled and lone(draft.rows[at])]
+        return Captions(frozenset(labelled), frozenset(), ())
+    places = [n for n, at in enumerate(body) if draft.rows[at].number not in ruled and is_single_text(draft.rows[at])]
     texts = _text_columns([draft.rows[at] for at in body])
     places = [n for n in places if not _is_record(draft.rows[body[n]], texts)]
     columns = {draft.rows[body[n]].filled[0] for n in places}
     points: dict[int, float] = {}
     likely = set(places)
     for column in columns:
-        own = [n for n in places if draft.rows[body[n]].filled[0] == column]
-        found = _Column(draft, column, own, key=column in keys)
-        points |= found.points()
-        likely -= found.signed()
+        places_here = [n for n in places if draft.rows[body[n]].filled[0] == column]
+        texts_here = _SingleTexts(draft, column, places_here, key=column in keys)
+        points |= texts_here.points()
+        likely -= texts_here.with_signs()
     sure = {draft.rows[body[n]].number for n, value in points.items() if value >= SURE}
-    words = {draft.rows[body[n]].number for n in likely} & sure
-    doubt = [draft.rows[body[n]].number for n, value in points.items() if DOUBT <= value < SURE]
-    return Captions(frozenset((sure - words) | spoken), frozenset(words), tuple(sorted(doubt)))
+    only_words = {draft.rows[body[n]].number for n in likely} & sure
+    doubtful = [draft.rows[body[n]].number for n, value in points.items() if DOUBT <= value < SURE]
+    return Captions(frozenset((sure - only_words) | labelled), frozenset(only_words), tuple(sorted(doubtful)))
 
 
-def _spoken(draft: Draft, at: int, ruled: frozenset[int]) -> bool:
+def _is_labelled_caption(draft: Draft, at: int, ruled: frozenset[int]) -> bool:
     """Whether a rule, or the file itself, labels the row as a caption."""
     return (draft.rows[at].number in ruled or draft.declared) and draft.labels[at] is Label.GROUP
 
 
 def _text_columns(rows: Sequence[Row]) -> frozenset[int]:
-    """Columns with texts in most rows other than single-text rows; all columns if there are few such rows."""
-    full = [row for row in rows if not lone(row)]
+    """Return the columns with texts in most rows of several texts; all columns if there are few such rows."""
+    full = [row for row in rows if not is_single_text(row)]
     if len(full) * 2 <= len(rows):
         return frozenset(at for row in rows for at in row.filled)
     texts = Counter(at for row in full for at in row.filled if row.kinds[at] == _TEXT)
@@ -95,8 +95,8 @@ def _is_record(row: Row, texts: frozenset[int]) -> bool:
     return len(row.filled) > 1 and not row.merged and texts.issuperset(row.filled)
 
 
-class _Column:
-    """The single texts of one column, and its other cells."""
+class _SingleTexts:
+    """The rows whose only text is in one column, judged by that column's other cells."""
 
     def __init__(self, draft: Draft, column: int, places: Sequence[int], *, key: bool) -> None:
         self.rows = [draft.rows[at] for at in draft.band.body]
@@ -104,35 +104,36 @@ class _Column:
         self.column = column
         self.places = places
         self.key = key
-        alone = set(places)
-        self.full = [row for n, row in enumerate(self.rows) if n not in alone]
-        self.held = [row for row in self.full if column < len(row.kinds) and row.kinds[column]]
-        self.values = sum(1 for row in self.held if row.kinds[column] != _TEXT)
-        self.profile = Profile(str(row.values[column]) for row in self.held if row.kinds[column] == _TEXT)
+        single = set(places)
+        self.full = [row for n, row in enumerate(self.rows) if n not in single]
+        self.filled = [row for row in self.full if column < len(row.kinds) and row.kinds[column]]
+        self.values = sum(1 for row in self.filled if row.kinds[column] != _TEXT)
+        self.profile = Profile(str(row.values[column]) for row in self.filled if row.kinds[column] == _TEXT)
         # If records repeat a text across cells, a text in several cells is not a merged caption.
         self.echoes = any(len(r.filled) > 1 and len({str(r.values[at]) for at in r.filled}) == 1 for r in self.full)
         styled = [row.bold for row in self.full if row.bold >= 0]
         self.bold = sum(styled) / len(styled) if styled else 1.0
 
     def points(self) -> dict[int, float]:
+        """Return the points of each place: from SURE on it is a caption, from DOUBT on it may be one."""
         if not self.full:
             return {}
         texts = {n: self._text(n) for n in self.places}
         times = Counter(texts.values())
-        known = {n for n, text in texts.items() if self.profile.has(text)}
-        pattern = self._pattern()
-        mixed = 2.0 * (bool(known) or self._has_lone_keys(texts.values()))
-        out = {n: self._own(n) + pattern - mixed - 2.0 * (times[text] > 1) for n, text in texts.items()}
-        if any(value >= SURE for value in out.values()):  # if one is sure, others need less evidence
-            out = {n: value + 0.5 for n, value in out.items()}
-        out = {n: max(value, DOUBT) if self._may_be_remark(texts[n]) else value for n, value in out.items()}
-        if any(value >= DOUBT for value in out.values()):  # and the others that are not values may be captions
-            out = {n: value if n in known else max(value, DOUBT) for n, value in out.items()}
-        return out
+        values = {n for n, text in texts.items() if self.profile.has(text)}
+        pattern = self._pattern_points()
+        mixed = 2.0 * (bool(values) or self._has_lone_keys(texts.values()))
+        points = {n: self._row_points(n) + pattern - mixed - 2.0 * (times[text] > 1) for n, text in texts.items()}
+        if any(value >= SURE for value in points.values()):  # if one is sure, others need less evidence
+            points = {n: value + 0.5 for n, value in points.items()}
+        points = {n: max(value, DOUBT) if self._may_be_remark(texts[n]) else value for n, value in points.items()}
+        if any(value >= DOUBT for value in points.values()):  # and the others that are not values may be captions
+            points = {n: value if n in values else max(value, DOUBT) for n, value in points.items()}
+        return points
 
     def _has_lone_keys(self, texts: Collection[str]) -> bool:
         """Whether most single texts, but not all, are like the column's values: there are records with only a key."""
-        like = sum(1 for text in texts if self.held and self.profile.like(text))
+        like = sum(1 for text in texts if self.filled and self.profile.like(text))
         return like < len(texts) <= 2 * like
 
     def _may_be_remark(self, text: str) -> bool:
@@ -141,14 +142,14 @@ class _Column:
     def _text(self, n: int) -> str:
         return str(self.rows[n].values[self.column])
 
-    def _own(self, n: int) -> float:
-        """The points of one row."""
+    def _row_points(self, n: int) -> float:
+        """Return the points of one row by itself: its signs, its text among those of its column, the row below it."""
         row, text = self.rows[n], self._text(n)
-        if self.key and not self._spans(row):
+        if self.key and not self._span_points(row):
             return -9.0
-        points = self._signs(n) + self._column_says(text)
+        points = self._sign_points(n) + self._text_points(text)
         points -= 2.0 if _SENTENCE(text) else 0.0
-        if (below := self._below(n)) is None or lone(below) or below.gap > 1:
+        if (below := self._below(n)) is None or is_single_text(below) or below.gap > 1:
             points -= 2.0
         chance = self.chances[n]
         return points + (1.0 if chance >= 0.5 else -0.5 if chance < 0.1 else 0.0)
@@ -156,48 +157,48 @@ class _Column:
     def _below(self, n: int) -> Row | None:
         return self.rows[n + 1] if n + 1 < len(self.rows) else None
 
-    def _spans(self, row: Row) -> float:
+    def _span_points(self, row: Row) -> float:
         return 4.0 if row.merged else 3.0 if len(row.filled) > 1 and not self.echoes else 0.0
 
-    def _signs(self, n: int) -> float:
-        """Points for what people give to captions: a place of their own and a style."""
+    def _sign_points(self, n: int) -> float:
+        """Return the points for what people give to captions: a place of their own and a style."""
         row, below = self.rows[n], self._below(n)
-        points = self._spans(row)
+        points = self._span_points(row)
         points += 2.5 if row.bold > 0.9 and self.bold < 0.3 else 0.0
         points += 1.0 if row.marks[self.column] & Mark.COLON else 0.0
         points += 1.0 if row.gap and n else 0.0
-        if below is not None and self.column < len(below.marks) and not (lone(below) or below.gap > 1):
+        if below is not None and self.column < len(below.marks) and not (is_single_text(below) or below.gap > 1):
             points += 2.0 if below.marks[self.column] & ~row.marks[self.column] & Mark.INDENT else 0.0
         return points
 
-    def signed(self) -> set[int]:
-        """The rows that more than their words show to be captions, if they are any."""
-        is_odd = self._is_blank() or self.values >= PURE * len(self.held)
-        if is_odd or (len(self.places) > 1 and (self._shared_word() or self._follow_totals())):
+    def with_signs(self) -> set[int]:
+        """Return the places that more than their words shows to be captions, if they are any."""
+        is_unlike_column = self._is_blank() or self.values >= PURE * len(self.filled)
+        if is_unlike_column or (len(self.places) > 1 and (self._shared_word() or self._follow_totals())):
             return set(self.places)
-        return {n for n in self.places if self._signs(n)}
+        return {n for n in self.places if self._sign_points(n)}
 
     def _is_blank(self) -> bool:
         """Whether nearly all other rows are blank in this column."""
-        return len(self.held) <= (1 - PURE) * len(self.full)
+        return len(self.filled) <= (1 - PURE) * len(self.full)
 
-    def _column_says(self, text: str) -> float:
-        """Points for a text that does not fit among the column's other cells."""
+    def _text_points(self, text: str) -> float:
+        """Return the points for a text that does not fit among the column's other cells; negative if it does."""
         if self._is_blank():
             return 3.0
-        if self.values >= PURE * len(self.held):
+        if self.values >= PURE * len(self.filled):
             return 2.5
         if self.profile.has(text):
             return -4.0
         return -2.0 if self.profile.like(text) else 1.5
 
-    def _pattern(self) -> float:
-        """Points for the pattern: captions start at the first row and have rows below; records may not."""
-        first = self.places[0] == 0 or (self.rows[self.places[0]].gap > 0)
-        broken = self.places[-1] == len(self.rows) - 1 or any(b == a + 1 for a, b in pairwise(self.places))
-        points = (1.0 if first else -1.5) - (1.0 if broken else 0.0)
+    def _pattern_points(self) -> float:
+        """Return the points for the pattern: captions start at the first row and have rows below; records may not."""
+        starts_first = self.places[0] == 0 or (self.rows[self.places[0]].gap > 0)
+        is_broken = self.places[-1] == len(self.rows) - 1 or any(b == a + 1 for a, b in pairwise(self.places))
+        points = (1.0 if starts_first else -1.5) - (1.0 if is_broken else 0.0)
         if len(self.places) > 1:
-            points += 0.5 if first and not broken else 0.0
+            points += 0.5 if starts_first and not is_broken else 0.0
             points += 1.0 if self._shared_word() else 0.0
             points += 2.5 if self._follow_totals() else 0.0
         return points
@@ -205,37 +206,40 @@ class _Column:
     def _follow_totals(self) -> bool:
         """Whether a total is above each of them but the first row."""
         later = [n for n in self.places if n]
-        return bool(later) and all(_speaks_of_total(self.rows[n - 1]) for n in later)
+        return bool(later) and all(_is_called_total(self.rows[n - 1]) for n in later)
 
     def _shared_word(self) -> bool:
         """Whether most of them share a word that no other text of the column has: North region, South region."""
         texts = {self._text(n).lower() for n in self.places}
         words = Counter(word for text in texts for word in set(text.split()))
         word, count = words.most_common(1)[0]
-        others = {one for text in self.profile.texts for one in text.lower().split()}
+        others = {other for text in self.profile.texts for other in text.lower().split()}
         return count * 2 > len(texts) and count > 1 and word not in others
 
 
-def _speaks_of_total(row: Row) -> bool:
+def _is_called_total(row: Row) -> bool:
     """Whether a row is called a total, and has no other text."""
     return row.kinds.count(_TEXT) == 1 and row_clarity([row.values[at] for at in row.filled[:2]])[0] >= Clarity.NAMED
 
 
-def choices(found: Captions) -> list[Choice]:
-    """The findings: none for sure captions, which are listed anyway; doubtful ones were kept as data."""
-    evidence = {"data": len(found.doubtful), "group": len(found.sure)}
+def caption_choices(found_captions: Captions) -> list[Choice]:
+    """Report the doubtful captions, which were kept as data; sure ones are in the artifact anyway."""
+    doubtful = found_captions.doubtful
+    evidence = {"data": len(doubtful), "group": len(found_captions.sure)}
     message = "row {} has a single text; kept as data, but it could be a caption of the rows below"
-    settle = '"reading": {"group_rows": "fill"}'
-    named = found.doubtful[:NAMED]
-    out = [Choice("group", "data", evidence, False, message.format(row), row, settle) for row in named]
-    if (more := len(found.doubtful) - NAMED) > 0:
-        rest = f"{more} more rows from row {found.doubtful[NAMED]} on have a single text; kept as data"
-        out.append(Choice("group", "data", evidence, False, rest, found.doubtful[NAMED], settle))
-    return out
+    remedy = '"reading": {"group_rows": "fill"}'
+    reported = [
+        Choice("group", "data", evidence, False, message.format(row), row, remedy) for row in doubtful[:_MOST_REPORTED]
+    ]
+    if (more := len(doubtful) - _MOST_REPORTED) > 0:
+        first = doubtful[_MOST_REPORTED]
+        rest = f"{more} more rows from row {first} on have a single text; kept as data"
+        reported.append(Choice("group", "data", evidence, False, rest, first, remedy))
+    return reported
 
 
 NUMBERED = 3  # columns
-_SOME = 50  # rows that are compared
+_SAMPLE = 50  # rows that are compared
 _FEW = 3  # rows of names in a table; with more, names are its values
 _BRACKETED = re.compile(r"\s*[(\[]([0-9]{1,2}|[A-Za-z])[)\]]\s*")
 _TYPE = re.compile(
@@ -251,22 +255,25 @@ _EXPLAINED = re.compile(
 )
 
 
-def beside_records(draft: Draft, hints: Hints, known: frozenset[int]) -> tuple[frozenset[int], list[Choice]]:
-    """Rows that certainly number or describe the columns, and choices about those that may; `known`: other rows."""
+def rows_about_columns(draft: Draft, hints: Hints, known: frozenset[int]) -> tuple[frozenset[int], list[Choice]]:
+    """Find the rows that certainly number or describe the columns, and report those that may.
+
+    `known`: numbers of rows about which more is known.
+    """
     body = [at for at in draft.band.body if draft.rows[at].number not in known]
     if draft.declared or not draft.band.head or len(body) < 2:
         return frozenset(), []
     first, *rest = [draft.rows[at] for at in body]
-    some = rest[:_SOME]
-    if len(some) > 1 and _all_like(some[0], _IMPORT) and not _all_like(some[1], _IMPORT):
-        return frozenset({first.number, some[0].number}), []
-    if _all_like(first, _TYPE) and not any(_all_like(row, _TYPE) for row in some):
+    sample = rest[:_SAMPLE]
+    if len(sample) > 1 and _all_like(sample[0], _IMPORT) and not _all_like(sample[1], _IMPORT):
+        return frozenset({first.number, sample[0].number}), []
+    if _all_like(first, _TYPE) and not any(_all_like(row, _TYPE) for row in sample):
         return frozenset({first.number}), []
-    counts, is_sure = _numbers_columns(first, some)
+    counts, is_sure = _numbers_columns(first, sample)
     if counts and is_sure:
         return frozenset({first.number}), []
     choices: list[Choice] = []
-    if counts or (_all_like(first, _EXPLAINED) and not any(_all_like(row, _EXPLAINED) for row in some)):
+    if counts or (_all_like(first, _EXPLAINED) and not any(_all_like(row, _EXPLAINED) for row in sample)):
         what = "numbers" if counts else "explains"
         message = f"row {first.number} looks like one that {what} the columns; kept as data"
         evidence = {"cells": first.width}
@@ -292,7 +299,7 @@ def _numbers_columns(row: Row, below: Sequence[Row]) -> tuple[bool, bool]:
     texts = [cell_text(row.values[at]) for at in row.filled]
     if len(texts) < NUMBERED:
         return False, False
-    marks = [found[1].lower() for text in texts if (found := _BRACKETED.fullmatch(text)) is not None]
+    marks = [match[1].lower() for text in texts if (match := _BRACKETED.fullmatch(text)) is not None]
     if len(marks) == len(texts):
         is_numbering = marks in (_numbers(len(marks)), [chr(96 + n) for n in range(1, len(marks) + 1)])
         return is_numbering, is_numbering
@@ -302,8 +309,8 @@ def _numbers_columns(row: Row, below: Sequence[Row]) -> tuple[bool, bool]:
     if any(_has_no_numbers(below, at) for at in row.filled[letters:]):
         return True, True
     counted_on = bool(below) and cell_text(below[0].values[below[0].filled[0]]) == str(len(texts) + 1)
-    repeated = any(one.values == row.values for one in below)
-    return len(texts) > NUMBERED and not counted_on and not repeated, False
+    is_repeated = any(other.values == row.values for other in below)
+    return len(texts) > NUMBERED and not counted_on and not is_repeated, False
 
 
 def _numbers(count: int) -> list[str]:
@@ -325,13 +332,13 @@ def _has_no_numbers(rows: Sequence[Row], column: int) -> bool:
 
 
 def _other_headers(body: Sequence[Row], hints: Hints) -> list[int]:
-    """Rows below the first that name columns: texts such as Product, Supplier, Brand, unlike the rest of the body."""
-    found = [n for n, row in enumerate(body[1:-1], 1) if _names(row, body, hints)]
-    found = [n for n in found if _is_unlike(body[n], [row for m, row in enumerate(body) if m != n])]
-    return [body[n].number for n in found] if len(found) <= _FEW else []
+    """Find rows below the first that name columns: Product, Supplier, Brand, unlike the rest of the body."""
+    places = [n for n, row in enumerate(body[1:-1], 1) if _names_columns(row, body, hints)]
+    places = [n for n in places if _is_unlike(body[n], [row for m, row in enumerate(body) if m != n])]
+    return [body[n].number for n in places] if len(places) <= _FEW else []
 
 
-def _names(row: Row, body: Sequence[Row], hints: Hints) -> bool:
+def _names_columns(row: Row, body: Sequence[Row], hints: Hints) -> bool:
     """Whether all cells are texts, at least two, and name columns; of texts over values, half is enough."""
     cells = len(row.filled)
     if row.kinds.count(_TEXT) != cells or cells < 2:
@@ -356,7 +363,7 @@ def _is_name(row: Row, at: int) -> bool:
 
 def _values_in(body: Sequence[Row], at: int) -> bool:
     """Whether a column mostly has values other than texts."""
-    kinds = [row.kinds[at] for row in body[:_SOME] if at < len(row.kinds) and row.kinds[at]]
+    kinds = [row.kinds[at] for row in body[:_SAMPLE] if at < len(row.kinds) and row.kinds[at]]
     return kinds.count(_TEXT) * 5 <= len(kinds)
 
 
@@ -366,9 +373,9 @@ def _is_unlike(row: Row, others: Sequence[Row]) -> bool:
     if len(set(texts)) < len(texts):
         return False
     for at, text in zip(row.filled, texts, strict=True):
-        held = [one for one in others if at < len(one.kinds) and one.kinds[at] == _TEXT]
-        if any(str(one.values[at]).strip().casefold() == text for one in held):
+        with_text = [other for other in others if at < len(other.kinds) and other.kinds[at] == _TEXT]
+        if any(str(other.values[at]).strip().casefold() == text for other in with_text):
             return False
-        if sum(_is_name(one, at) for one in held) > COMMON_NAMES * len(held):
+        if sum(_is_name(other, at) for other in with_text) > COMMON_NAMES * len(with_text):
             return False
     return True

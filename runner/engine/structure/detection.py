@@ -3,9 +3,9 @@
 Theory of operation. The classifier takes half a millisecond per row, too much for a million similar rows. So the
 detector keeps only the rows that can matter (keeping.py): the first ones of the sheet, every row unlike the usual ones,
 and a few rows around each of those. The rest are *plain*: their cells have the usual kinds of their columns. Plain rows
-are only counted, and are data like their neighbours. Memory is bounded by KEPT rows, whatever the sheet's size. At the
-end of the sheet the kept rows are described (facts.py, features.py), labelled (labelling.py), cut into drafts of tables
-(bands.py, or shortcuts.py where no classifier is needed) and shaped into tables (header_rows.py, captions.py,
+are only counted, and are data like their neighbours. Memory is bounded by MOST_STORED rows, whatever the sheet's size.
+At the end of the sheet the stored rows are described (facts.py, features.py), labelled (labelling.py), cut into drafts
+of tables (bands.py, or shortcuts.py where no classifier is needed) and shaped into tables (header_rows.py, captions.py,
 shaping.py). totals.py then reads the sheet again to check the totals.
 """
 
@@ -43,37 +43,45 @@ class RowClassifier(labelling.LabelOrder, Protocol):
     def chances_of(self, vectors: Sequence[Sequence[float]]) -> list[list[float]]: ...
 
 
-def tables_in(kept: Sequence[Row], hints: Hints, judge: RowClassifier) -> list[Table]:
-    """The tables of a sheet, from top to bottom and left to right."""
-    return _tables(kept, hints, judge, is_searched=True)
+def tables_in(rows: Sequence[Row], hints: Hints, judge: RowClassifier) -> list[Table]:
+    """Find the tables of a sheet's stored rows, from top to bottom and left to right."""
+    return _tables(rows, hints, judge, is_searched=True)
 
 
-def tables_read_by_row(kept: Sequence[Row], hints: Hints, judge: RowClassifier) -> list[Table]:
-    """The tables without the search for a better partition: what the search is trained to improve on."""
-    return _tables(kept, hints, judge, is_searched=False)
+def tables_read_by_row(rows: Sequence[Row], hints: Hints, judge: RowClassifier) -> list[Table]:
+    """Find the tables without the search for a better partition: what the search is trained to improve on."""
+    return _tables(rows, hints, judge, is_searched=False)
 
 
-def _tables(kept: Sequence[Row], hints: Hints, judge: RowClassifier, *, is_searched: bool) -> list[Table]:
+def _tables(rows: Sequence[Row], hints: Hints, judge: RowClassifier, *, is_searched: bool) -> list[Table]:
+    """Find tables as the manifest sets them, as the file declares them, by a shortcut, and else by the classifier."""
     classify = _classifier(hints, judge)
     choices: list[Choice] = []
     if hints.fixed is not None:
-        if (only := shortcuts.draft(kept, hints.fixed, classify)) is not None:
-            remarks.settle(only, (), hints)
+        if (only := shortcuts.fixed_draft(rows, hints.fixed, classify)) is not None:
+            remarks.decide_remarks(only, (), hints)
             return [shape(only, hints)]
-        choices.append(shortcuts.missing(hints.fixed))
-    known, rest = shortcuts.take(kept, hints.layout.declared_tables)
-    one = shortcuts.find(rest, hints) if not known else None
-    reading = SheetReading([one]) if one else _read(rest, hints, known, classify, is_searched=is_searched)
-    found = known + reading.drafts
-    for draft in found[:1]:
+        choices.append(shortcuts.header_missing(hints.fixed))
+    declared, rest = shortcuts.declared_drafts(rows, hints.layout.declared_tables)
+    plain_list = shortcuts.list_draft(rest, hints) if not declared else None
+    if plain_list is not None:
+        reading = SheetReading([plain_list])
+    else:
+        reading = _read(rest, hints, declared, classify, is_searched=is_searched)
+    drafts_of_sheet = declared + reading.drafts
+    for draft in drafts_of_sheet[:1]:
         draft.choices += choices
     for draft in reading.drafts:
-        remarks.settle(draft, [other for other in found if other is not draft], hints)
-    tables = sorted((shape(draft, hints) for draft in found), key=lambda table: (table.range.top, table.range.left))
+        remarks.decide_remarks(draft, [other for other in drafts_of_sheet if other is not draft], hints)
+    tables = sorted(
+        (shape(draft, hints) for draft in drafts_of_sheet), key=lambda table: (table.range.top, table.range.left)
+    )
     return partitioning.with_alternative(tables, reading.alternative)
 
 
 def _classifier(hints: Hints, judge: RowClassifier) -> Classify:
+    """Return what labels some rows of a sheet, with the points that detectors and rules give to them."""
+
     def classify(rows: Sequence[Row]) -> Labelled:
         total = rows[-1].ordinal + 1 if rows else 0
         vectors = features.vectors(rows, total=total, every=total <= LONG)
@@ -87,21 +95,21 @@ def _classifier(hints: Hints, judge: RowClassifier) -> Classify:
 def _read(
     rows: Sequence[Row], hints: Hints, known: Sequence[Draft], classify: Classify, *, is_searched: bool
 ) -> SheetReading:
-    """The drafts of the rows that no declared table has: read row by row, or searched."""
+    """Make the drafts of the rows that no declared table has: read row by row, or searched."""
     if not rows:
         return SheetReading([])
     labelled = classify(rows)
-    read = shaping.prune(drafts(rows, labelled, classify), hints, known)
+    read = shaping.without_fragments(drafts(rows, labelled, classify), hints, known)
     if known or not is_searched or any(draft.form for draft in read):
         return SheetReading(read)
     reading = partitioning.better(rows, labelled[1], read, hints.layout, classify)
     new = [draft for draft in reading.drafts if draft not in read]
-    settled = shaping.prune(new, hints, [draft for draft in reading.drafts if draft in read])
-    return reading._replace(drafts=[draft for draft in reading.drafts if draft in read or draft in settled])
+    usable = shaping.without_fragments(new, hints, [draft for draft in reading.drafts if draft in read])
+    return reading._replace(drafts=[draft for draft in reading.drafts if draft in read or draft in usable])
 
 
 def _points(rows: Sequence[Row], layout: Layout, scored: Scores) -> labelling.Points:
-    """The points of the built-in detectors and of the rules, summed."""
+    """Return the points of the built-in detectors and of the rules, summed; by row number and label."""
     points = labelling.points(rows, layout)
     for number, scores in scored.items():
         sums = points.setdefault(number, {})
@@ -110,12 +118,12 @@ def _points(rows: Sequence[Row], layout: Layout, scored: Scores) -> labelling.Po
     return points
 
 
-AROUND = features.WINDOW  # rows kept before and after an unusual one
-KEPT = 4_000  # rows kept; unusual rows after that are counted with the rest
-SPARSE = 1_200  # rows kept after which a long sheet with few unusual rows is taken to have only dirt, no more tables
-SPARSE_SHARE = 8  # rows of such a sheet per kept row
-CELLS = 250_000  # cells in kept rows, blank ones included: a limit for wide sheets
-NAMED = {"header": 20.0}  # points for a header row in the manifest
+AROUND = features.WINDOW  # rows stored before and after an unusual one
+MOST_STORED = 4_000  # rows; unusual rows after that are counted with the rest
+SPARSE = 1_200  # stored rows after which a long sheet with few unusual rows has only dirt, and no more tables
+SPARSE_SHARE = 8  # rows of such a sheet per stored row
+MOST_CELLS = 250_000  # in stored rows, blank ones included: a limit for wide sheets
+_HEADER_OF_MANIFEST = {"header": 20.0}  # points for a header row in the manifest
 FAR = 3  # blank rows above a row that make it unusual
 
 
@@ -143,26 +151,26 @@ class TableDetector:
         self._rows: list[Row] = []
         self._usual = Usual()
         self._recent: deque[tuple[int, Sequence[object], int, int]] = deque(maxlen=AROUND)
-        self._plain = 0  # plain rows since the last kept one
-        self._wanted = 0  # rows still to be kept whatever they contain
+        self._plain = 0  # plain rows since the last stored one
+        self._wanted = 0  # rows still to be stored whatever they contain
         self._cells = 0
-        self._full = False  # no more rows are kept; unusual ones are counted with the rest
+        self._full = False  # no more rows are stored; unusual ones are counted with the rest
         self._total = 0
         self._last = 0
 
     def add(self, number: int, values: Sequence[object]) -> None:
         """Add the next row; rows must ascend, blank ones may be skipped."""
-        self._take(number, values, self._score(number, values))
+        self._add_scored(number, values, self._score(number, values))
 
     def _score(self, number: int, values: Sequence[object]) -> Mapping[str, float] | None:
-        """The points of a row from declared names and rules."""
+        """Return the points of a row from declared names and rules; notes rows with points of rules as ruled."""
         headings, rules = self._headings, self._row_scores
         spelled = headings(number, values) if headings is not None else None
         ruled = rules(number, values) if rules is not None else None
         if ruled:
             self._ruled.add(number)
         if self._header and number in self._header:
-            return NAMED
+            return _HEADER_OF_MANIFEST
         if spelled and ruled:
             return {k: spelled.get(k, 0.0) + ruled.get(k, 0.0) for k in {*spelled, *ruled}}
         return spelled or ruled
@@ -186,7 +194,7 @@ class TableDetector:
             or number - self._last > FAR
             or not (self._full or self._usual.is_plain(values))
         ):
-            self._take(number, values, scores)
+            self._add_scored(number, values, scores)
             return
         self._plain += 1
         self._recent.append((number, values, number - self._last - 1, self._total))
@@ -194,7 +202,7 @@ class TableDetector:
         self._last = number
 
     def _count_all(self, numbers: list[int], columns: list[list[Value]]) -> None:
-        """Count the rest of a block when no more rows are kept; only the last rows may be restored."""
+        """Count the rest of a block when no more rows are stored; only the last rows may be restored."""
         self._late.scan(numbers, columns)
         for at in range(max(0, len(numbers) - AROUND), len(numbers)):
             values = trimmed([column[at] for column in columns])
@@ -204,7 +212,8 @@ class TableDetector:
         self._total += len(numbers)
         self._last = numbers[-1]
 
-    def _take(self, number: int, values: Sequence[object], scores: Mapping[str, float] | None) -> None:
+    def _add_scored(self, number: int, values: Sequence[object], scores: Mapping[str, float] | None) -> None:
+        """Store a row if it, or one right before it, is unusual; else count it."""
         gap = number - self._last - 1
         if scores:
             self._scores[number] = scores
@@ -222,14 +231,14 @@ class TableDetector:
             self._count(number, values)
             return
         self._flush()
-        if not self._keep(number, values, gap, self._total, plain=not is_unusual):
+        if not self._store(number, values, gap, self._total, plain=not is_unusual):
             return  # only blanks: ignored
         self._wanted -= 1
         self._total += 1
         self._last = number
 
     def _count(self, number: int, values: Sequence[object]) -> None:
-        """Count a row without keeping it; the last ones of a sheet are restored at its end."""
+        """Count a row without storing it; the last ones of a sheet are restored at its end."""
         if len(self._recent) == AROUND:
             self._plain += 1
         self._recent.append((number, values, number - self._last - 1, self._total))
@@ -237,12 +246,13 @@ class TableDetector:
         self._last = number
 
     def _flush(self) -> None:
-        """Keep the plain rows right before a kept one: they are its neighbours."""
+        """Store the plain rows right before a stored one: they are its neighbours."""
         for number, values, gap, ordinal in self._recent:
-            self._keep(number, values, gap, ordinal, plain=True)
+            self._store(number, values, gap, ordinal, plain=True)
         self._recent.clear()
 
-    def _keep(self, number: int, values: Sequence[object], gap: int, ordinal: int, *, plain: bool) -> bool:
+    def _store(self, number: int, values: Sequence[object], gap: int, ordinal: int, *, plain: bool) -> bool:
+        """Store a row with its facts, and find out whether there is room for more; False for a row of blanks only."""
         row = row_of(number, values, ordinal=ordinal, gap=gap)
         if row is None:
             return False
@@ -250,21 +260,21 @@ class TableDetector:
         row.plain = plain
         self._cells += len(row.values)
         self._rows.append(row)
-        kept = len(self._rows)
-        sparse = kept >= SPARSE and self._total >= SPARSE_SHARE * kept
-        self._full = kept >= KEPT or self._cells >= CELLS or sparse
+        stored = len(self._rows)
+        is_sparse = stored >= SPARSE and self._total >= SPARSE_SHARE * stored
+        self._full = stored >= MOST_STORED or self._cells >= MOST_CELLS or is_sparse
         return True
 
     def rows(self, layout: Layout) -> list[Row]:
-        """The kept rows, with the facts from the layout."""
+        """Return the stored rows, with the facts from the layout."""
         self._flush()
         return add_layout(self._rows, layout)
 
     def tables(self, layout: Layout | None = None) -> list[Table]:
-        """The tables of the rows added so far, from top to bottom."""
+        """Find the tables of the rows added so far, from top to bottom."""
         layout = layout or Layout()
-        kept = self.rows(layout)
-        if not kept:
+        rows = self.rows(layout)
+        if not rows:
             return []
         names = self._headings
         hints = Hints(
@@ -274,13 +284,13 @@ class TableDetector:
             hints = replace(hints, spelled=names.spelled, key=names.key)
 
         def detect(hints: Hints) -> list[Table]:
-            return tables_in(kept, hints, labelling.load())
+            return tables_in(rows, hints, labelling.load())
 
         remembered = self._shapes if self._header is None else None
-        found = detect(hints) if remembered is None else remembered(kept, hints, detect)
+        tables = detect(hints) if remembered is None else remembered(rows, hints, detect)
         return [
-            self._late.leave_out(table, {row.filled[0] for row in kept if row.number in table.groups})
-            for table in found
+            self._late.leave_out(table, {row.filled[0] for row in rows if row.number in table.groups})
+            for table in tables
         ]
 
 
@@ -309,22 +319,22 @@ def find_tables(
     reading: ReadingOptions = AS_FOUND,
     shapes: ShapesOfSheet | None = None,
 ) -> list[Table]:
-    """The tables of a sheet, from top to bottom and left to right; `reading`: the manifest's options."""
+    """Find the tables of a sheet, from top to bottom and left to right.
 
-    def made() -> TableDetector:
-        return TableDetector(row_scores=row_scores, headings=headings, reading=reading, shapes=shapes)
+    `row_scores`: points of rules, `headings`: declared names, `reading`: the manifest's options, `shapes`: what is
+    remembered about the sender's tables.
+    """
+
+    def detect() -> TableDetector:
+        detector = TableDetector(row_scores=row_scores, headings=headings, reading=reading, shapes=shapes)
+        detector.add_blocks(blocks_of(sheet))
+        return detector
 
     try:
-        detector = _fed(sheet, made())
-    except OutOfOrder:
-        detector = _fed(sheet, made())
-    asked = reading.total_rows
-    tables = check_totals(detector.tables(sheet.layout()), blocks_of(sheet), drop=asked == "drop")
-    if asked == "keep":
+        detector = detect()
+    except OutOfOrder:  # the sheet knows now, and yields its rows in order
+        detector = detect()
+    tables = check_totals(detector.tables(sheet.layout()), blocks_of(sheet), drop=reading.total_rows == "drop")
+    if reading.total_rows == "keep":
         tables = [replace(t, choices=tuple(c for c in t.choices if c.kind != "total")) for t in tables]
     return tables
-
-
-def _fed(sheet: Sheet, detector: TableDetector) -> TableDetector:
-    detector.add_blocks(blocks_of(sheet))
-    return detector

@@ -26,11 +26,11 @@ Area = tuple[int, int, int, int]
 
 
 def columns(head: Sequence[Row], left: int, right: int, merged: Sequence[Area] = ()) -> tuple[Column, ...]:
-    """The columns from `left` to `right` (0-based, both included) under these header rows."""
+    """Name the columns from `left` to `right` (0-based, both included) by these header rows; `merged`: merged areas."""
     lines = [_texts(row, left, right) for row in head]
     for at, row in enumerate(head[:-1]):
-        _carry(lines[at], lines[at + 1 :], [m for m in merged if m[0] <= row.number <= m[2]], left)
-    out: list[Column] = []
+        _spread_captions(lines[at], lines[at + 1 :], [m for m in merged if m[0] <= row.number <= m[2]], left)
+    named: list[Column] = []
     for offset in range(right - left + 1):
         parts: list[str] = []
         for line in lines:
@@ -39,8 +39,8 @@ def columns(head: Sequence[Row], left: int, right: int, merged: Sequence[Area] =
                 parts.append(text)
         index = left + offset + 1
         name = JOIN.join(parts)[:MAX_NAME] or f"Column {letters(index)}"
-        out.append(Column(index, name, tuple(parts), generated=not parts))
-    return tuple(out)
+        named.append(Column(index, name, tuple(parts), generated=not parts))
+    return tuple(named)
 
 
 def _texts(row: Row, left: int, right: int) -> list[str]:
@@ -48,7 +48,7 @@ def _texts(row: Row, left: int, right: int) -> list[str]:
 
 
 def cell_text(value: object) -> str:
-    """A header's cell as part of a column's name."""
+    """Return a header's cell as part of a column's name."""
     if value is None:
         return ""
     if isinstance(value, float) and value.is_integer():
@@ -56,8 +56,11 @@ def cell_text(value: object) -> str:
     return " ".join(str(value).split())
 
 
-def _carry(line: list[str], below: Sequence[list[str]], merged: Sequence[Area], left: int) -> None:
-    """Extend a caption to the right: over its merge, or up to the next cell with a leaf below."""
+def _spread_captions(line: list[str], below: Sequence[list[str]], merged: Sequence[Area], left: int) -> None:
+    """Extend each text of a header line to the right: over its merge, or up to the next cell with a leaf below.
+
+    Changes `line`; `below`: the lines below it.
+    """
     spans = {m[1] - left - 1: m[3] - left - 1 for m in merged if m[3] > m[1]}
     if spans:
         for start, end in spans.items():
@@ -67,11 +70,11 @@ def _carry(line: list[str], below: Sequence[list[str]], merged: Sequence[Area], 
         return
     caption = ""
     for at, text in enumerate(line):
-        leaf = any(other[at] for other in below)
+        has_leaf = any(other[at] for other in below)
         if text:
             # A cell with nothing under it is itself a leaf.
-            caption = text if leaf else ""
-        elif not leaf:
+            caption = text if has_leaf else ""
+        elif not has_leaf:
             caption = ""
         else:
             line[at] = caption
@@ -107,17 +110,16 @@ class Votes(NamedTuple):
 
 
 def votes(first: Row, below: Sequence[Row]) -> Votes:
-    """How the columns of a row vote."""
-    some = below[:MOST_ROWS]
-    each = [_vote(first, some, at) for at in first.filled[:MOST_COLUMNS]]
-    names, values = sum(1 for one in each if one > 0), sum(1 for one in each if one < 0)
-    speaking = names + values
-    points = sum(each) / max(1.0, speaking**0.5)
+    """Let the columns of a row vote on whether it names them or is one more of the rows below it."""
+    rows = below[:MOST_ROWS]
+    column_votes = [_vote(first, rows, at) for at in first.filled[:MOST_COLUMNS]]
+    names, values = sum(1 for vote in column_votes if vote > 0), sum(1 for vote in column_votes if vote < 0)
+    points = sum(column_votes) / max(1.0, (names + values) ** 0.5)
     texts = [key for key, _ in groupby(str(first.values[at]) for at in first.filled if first.kinds[at] == _TEXT)]
     if len(texts) > 1 and len(set(texts)) < len(texts):
         points -= 1.0  # column names are distinct
     used = {
-        at for row in some for at in row.filled if sum(at in other.filled for other in some[:20]) * 2 > len(some[:20])
+        at for row in rows for at in row.filled if sum(at in other.filled for other in rows[:20]) * 2 > len(rows[:20])
     }
     blank = len(used.difference(first.filled))
     points -= 1.0 if blank * 4 > len(used) else 0.0
@@ -125,6 +127,7 @@ def votes(first: Row, below: Sequence[Row]) -> Votes:
 
 
 def _vote(first: Row, below: Sequence[Row], at: int) -> float:
+    """Return the vote of one column: positive for a name, negative for a value, 0 if it says nothing."""
     kind = first.kinds[at]
     kinds = Counter(row.kinds[at] for row in below if at < len(row.kinds) and row.kinds[at] not in (0, _FILLER))
     count = kinds.total()
@@ -140,17 +143,17 @@ def _vote(first: Row, below: Sequence[Row], at: int) -> float:
         return -1.5 if kinds[kind] * 2 > count else 0.0
     if (count - texts) * 2 > count:
         return 2.5
-    return _among_texts(first, [row for row in below if at < len(row.kinds) and row.kinds[at] == _TEXT], at)
+    return _vote_among_texts(first, [row for row in below if at < len(row.kinds) and row.kinds[at] == _TEXT], at)
 
 
-def _among_texts(first: Row, below: Sequence[Row], at: int) -> float:
-    """The vote of a text over texts."""
+def _vote_among_texts(first: Row, below: Sequence[Row], at: int) -> float:
+    """Return the vote of a text over texts."""
     text = str(first.values[at])
     profile = Profile(str(row.values[at]) for row in below)
     if profile.has(text):
         return -2.5
     count = profile.count
-    own = text_shape(text)
+    shape = text_shape(text)
     points = -1.5 if VALUE.fullmatch(text.strip()[:200]) else 0.0
     named = sum(1 for row in below if row.marks[at] & _NAMES)
     if first.marks[at] & _NAMES and named <= COMMON_NAMES * count:
@@ -158,9 +161,9 @@ def _among_texts(first: Row, below: Sequence[Row], at: int) -> float:
     if count >= FEW:
         form, times = profile.forms.most_common(1)[0]
         if times >= SAME * count:
-            telling = any(char in form for char in "9@-_/")
-            points += (-2.0 if telling else -0.7) if own.form == form else (1.5 if telling else 1.0)
-        elif profile.styles[own.style, own.digits, own.signs] == 0:
+            is_specific = any(char in form for char in "9@-_/")
+            points += (-2.0 if is_specific else -0.7) if shape.form == form else (1.5 if is_specific else 1.0)
+        elif profile.styles[shape.style, shape.digits, shape.signs] == 0:
             points += 1.0
         elif profile.like(text):
             points -= 0.5
@@ -168,15 +171,15 @@ def _among_texts(first: Row, below: Sequence[Row], at: int) -> float:
         distinct = len(profile.texts)
         if distinct * 2 <= count:
             points += min(2.0, 0.5 * (count / distinct - 1.0))
-    if profile.length > LONG * own.length and own.words <= FEW:
+    if profile.length > LONG * shape.length and shape.words <= FEW:
         points += 1.0
     return points
 
 
 Spelled = Callable[[Sequence[object]], int]  # how many of these values are declared names
 
-SETTLES = 4.0  # points of a rule or of declared names that settle it
-STYLED = 0.7  # points for bold, colour, a filter or frozen rows that settle it, too
+DECISIVE = 4.0  # points of a rule or of declared names that make a row the header
+STYLED = 0.7  # points for bold, colour, a filter or frozen rows that do so, too
 BELIEF = 0.4  # weight of the row classifier's odds relative to the votes
 MOST = 4.0  # of these odds, as a logarithm
 CERTAIN = 1.0  # points from which the choice is sure
@@ -201,34 +204,37 @@ class Hints:
     key: Callable[[str], bool] | None = None  # whether a column's name is that of a required or unique field
 
     def keys(self, columns: Sequence[Column]) -> frozenset[int]:
-        """Columns (0-based) of required or unique fields."""
+        """Return the columns (0-based) of required or unique fields."""
         if self.key is None:
             return frozenset()
-        return frozenset(one.index - 1 for one in columns if any(map(self.key, (one.name, *one.parts[-1:]))))
+        return frozenset(
+            column.index - 1 for column in columns if any(map(self.key, (column.name, *column.parts[-1:])))
+        )
 
     def header(self, number: int) -> float:
+        """Return the points for a header that rules and declared names give to a row."""
         return self.scores.get(number, {}).get("header", 0.0)
 
 
-def settle(draft: Draft, hints: Hints) -> None:
-    """Decide whether the first row is the header, and record a close call."""
+def decide_header(draft: Draft, hints: Hints) -> None:
+    """Decide whether a draft's first row is its header; changes its labels and band, and notes a close call."""
     if draft.declared or draft.form or not draft.band.body:
         return
     if not draft.band.head:
-        _promote(draft, hints)
+        _promote_first_row(draft, hints)
         return
     leaf = draft.band.head[-1]
     row = draft.rows[leaf]
-    if _settled(draft, leaf, hints):
+    if _is_certain(draft, leaf, hints):
         return
     body = [draft.rows[at] for at in draft.band.body]
     vote = votes(row, body)
     points = vote.points + BELIEF * _odds(draft, leaf)
-    alone = len(draft.band.head) == 1
-    if not alone:
-        if _lone_key(draft, row, body) or (vote.points <= -CLEAR_VOTE and draft.chances[leaf][Label.HEADER] < BELIEVED):
-            _lower(draft)
-            settle(draft, hints)
+    if len(draft.band.head) > 1:
+        is_doubted = vote.points <= -CLEAR_VOTE and draft.chances[leaf][Label.HEADER] < BELIEVED
+        if is_doubted or _is_single_key(draft, row, body):
+            _demote_last_header_row(draft)
+            decide_header(draft, hints)
         return
     if points <= 0:
         behead(draft)
@@ -238,36 +244,36 @@ def settle(draft: Draft, hints: Hints) -> None:
         note(draft, row.number, vote, header=True)
 
 
-def _promote(draft: Draft, hints: Hints) -> None:
+def _promote_first_row(draft: Draft, hints: Hints) -> None:
     """Make the first row of a body, or a row right above it, the header if it looks like one."""
-    if _raise(draft):
+    if _promote_titles(draft):
         return
     first = draft.band.body[0]
     row = draft.rows[first]
     rest = [draft.rows[at] for at in draft.band.body[1:]]
-    if not rest or (row.number in hints.scores and hints.header(row.number) < SETTLES):
+    if not rest or (row.number in hints.scores and hints.header(row.number) < DECISIVE):
         return
     vote = votes(row, rest)
     points = vote.points + BELIEF * _odds(draft, first)
     if hints.spelled is not None and hints.spelled(row.values):
-        points += SETTLES
-    if points >= CERTAIN and (not vote.values or points >= SETTLES):
+        points += DECISIVE
+    if points >= CERTAIN and (not vote.values or points >= DECISIVE):
         draft.labels[first] = Label.HEADER
         draft.band = Band([first], draft.band.body[1:], draft.band.again)
     elif points > 0 and vote.names:
         note(draft, row.number, vote, header=False)
 
 
-def _raise(draft: Draft) -> bool:
-    """Turn titles right above a body into its header, or into more of its rows, if they fit."""
+def _promote_titles(draft: Draft) -> bool:
+    """Turn titles right above a body into its header, or into more of its rows, if they fit; whether it has one now."""
     first = draft.band.body[0]
     body = [draft.rows[at] for at in draft.band.body]
     for at in range(first - 1, max(-1, first - 1 - ABOVE), -1):
         row, below = draft.rows[at], draft.rows[at + 1]
         if below.gap or below.skipped or draft.labels[at] not in (Label.TITLE, Label.NOTE, Label.GROUP):
             return False
-        wide = sum(1 for one in row.filled if draft.left <= one <= draft.right)
-        if wide < 2 or wide < NAMED_SHARE * (draft.right - draft.left + 1) or wide != row.width:
+        inside = sum(1 for column in row.filled if draft.left <= column <= draft.right)
+        if inside < 2 or inside < NAMED_SHARE * (draft.right - draft.left + 1) or inside != row.width:
             continue
         points = votes(row, body).points
         between = list(range(at + 1, draft.band.body[0]))
@@ -275,7 +281,7 @@ def _raise(draft: Draft) -> bool:
             _relabel(draft, at, between, Label.HEADER)
             draft.band = Band([at], between + draft.band.body, draft.band.again)
             return True
-        if points >= (CERTAIN if wide == draft.right - draft.left + 1 else 0.0):
+        if points >= (CERTAIN if inside == draft.right - draft.left + 1 else 0.0):
             return False
         _relabel(draft, at, between, Label.DATA)
         draft.band = Band([], [at, *between, *draft.band.body], draft.band.again)
@@ -283,25 +289,26 @@ def _raise(draft: Draft) -> bool:
 
 
 def _relabel(draft: Draft, at: int, between: Sequence[int], label: Label) -> None:
+    """Change the label of a row, and make the rows `between` it and the body captions."""
     draft.labels[at] = label
-    for one in between:
-        draft.labels[one] = Label.GROUP
+    for row in between:
+        draft.labels[row] = Label.GROUP
 
 
-def _lone_key(draft: Draft, row: Row, body: Sequence[Row]) -> bool:
+def _is_single_key(draft: Draft, row: Row, body: Sequence[Row]) -> bool:
     """Whether a row under a header is a single text in a named column of texts: a key or a caption."""
     column = row.filled[0]
     above = draft.rows[draft.band.head[-2]]
     if row.width > 1 or above.width < 2 or column not in above.filled:
         return False
-    kinds = [one.kinds[column] for one in body if column < len(one.kinds) and one.kinds[column]]
+    kinds = [other.kinds[column] for other in body if column < len(other.kinds) and other.kinds[column]]
     return kinds.count(CellKind.TEXT) * 2 > len(kinds)
 
 
-def _settled(draft: Draft, at: int, hints: Hints) -> bool:
+def _is_certain(draft: Draft, at: int, hints: Hints) -> bool:
     """Whether the row is certainly a header."""
     row = draft.rows[at]
-    if hints.header(row.number) >= SETTLES or (hints.spelled is not None and hints.spelled(row.values)):
+    if hints.header(row.number) >= DECISIVE or (hints.spelled is not None and hints.spelled(row.values)):
         return True
     if _counts_up(row):
         return True
@@ -320,22 +327,23 @@ def _counts_up(row: Row) -> bool:
 
 
 def _odds(draft: Draft, at: int) -> float:
-    """The row classifier's log odds of a header."""
+    """Return the row classifier's log odds of a header, within bounds."""
     chance = draft.chances[at][Label.HEADER]
     other = max(1e-9, 1.0 - chance)
     return max(-MOST, min(MOST, log(max(chance, 1e-9) / other)))
 
 
 def note(draft: Draft, number: int, vote: Votes, *, header: bool) -> None:
+    """Add a close call to a draft's choices: a row that was read as the header, or as data, and may be the other."""
     evidence = {"header": vote.names, "none": vote.values}
     if header:
         message = f"row {number} was read as the header, but it looks like the rows below it"
-        settle = '"reading": {"header": "none"}'
+        remedy = '"reading": {"header": "none"}'
     else:
         message = f"row {number} was read as data and the table has no header, but this row could be the header"
-        settle = f'"reading": {{"header_rows": [{number}]}}'
+        remedy = f'"reading": {{"header_rows": [{number}]}}'
     chosen = f"row {number}" if header else "none"
-    draft.choices.append(Choice("header", chosen, evidence, False, message, number, settle))
+    draft.choices.append(Choice("header", chosen, evidence, False, message, number, remedy))
 
 
 def behead(draft: Draft) -> None:
@@ -344,7 +352,7 @@ def behead(draft: Draft) -> None:
     draft.band = Band(body=draft.band.all, again=draft.band.again)
 
 
-def _lower(draft: Draft) -> None:
+def _demote_last_header_row(draft: Draft) -> None:
     """Turn the last header row into data."""
     *head, leaf = draft.band.head
     draft.labels[leaf] = Label.DATA

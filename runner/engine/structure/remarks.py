@@ -55,6 +55,8 @@ _DIGITS = re.compile(r"\d+")
 
 
 class RowVerdict(Enum):
+    """What a row between or below the records is."""
+
     RECORD = 1
     REMARK = 2
     DOUBT = 3
@@ -70,13 +72,14 @@ class Fit(IntEnum):
 
 
 @dataclass(slots=True)
-class _Kinds:
+class _RecordColumn:
     """The cells of one column of the records."""
 
     kinds: Counter[int]
     profile: Profile
 
     def fit(self, row: Row, at: int) -> Fit:
+        """Judge how well a row's cell fits into this column, the sheet's `at` (0-based)."""
         kind, count = row.kinds[at], self.kinds.total()
         if not count:
             return Fit.UNKNOWN
@@ -92,8 +95,8 @@ class _Kinds:
             return Fit.WELL if usual else Fit.LOOSELY
         if self.profile.words[1] >= PROSE:
             return Fit.LOOSELY if usual else Fit.NOT
-        short = len(text) <= 1.5 * self.profile.lengths[1] + 4 and row.words[at] <= self.profile.words[1] + 2
-        return Fit.LOOSELY if usual and short else Fit.NOT
+        is_short = len(text) <= 1.5 * self.profile.lengths[1] + 4 and row.words[at] <= self.profile.words[1] + 2
+        return Fit.LOOSELY if usual and is_short else Fit.NOT
 
     def is_of_one_form(self, text: str) -> bool:
         """Whether all texts have as many words, written alike, and so has this one: a first and a last name, say."""
@@ -109,8 +112,8 @@ class _Kinds:
         """Whether a text reads as prose among short texts or values."""
         if not self.kinds[_TEXT] or self.kinds[_TEXT] < USUAL * self.kinds.total():
             return row.words[at] > 2
-        long = row.lengths[at] > LONG * self.profile.lengths[1]
-        return long and row.words[at] >= PROSE and row.words[at] > self.profile.words[1]
+        is_long = row.lengths[at] > LONG * self.profile.lengths[1]
+        return is_long and row.words[at] >= PROSE and row.words[at] > self.profile.words[1]
 
 
 class RecordRows:
@@ -118,44 +121,45 @@ class RecordRows:
 
     def __init__(self, draft: Draft, hints: Hints) -> None:
         body = draft.band.body
-        some = body if len(body) <= SAMPLE else [*body[: SAMPLE // 2], *body[-SAMPLE // 2 :]]
-        wide = [draft.rows[at] for at in some if draft.rows[at].width > 1]
-        self._rows = wide if len(wide) * 2 >= len(some) else [draft.rows[at] for at in some]
-        self._alone = {row.filled[0] for row in (draft.rows[at] for at in some) if row.width == 1}
+        sample = body if len(body) <= SAMPLE else [*body[: SAMPLE // 2], *body[-SAMPLE // 2 :]]
+        wide = [draft.rows[at] for at in sample if draft.rows[at].width > 1]
+        self._rows = wide if len(wide) * 2 >= len(sample) else [draft.rows[at] for at in sample]
+        self._single_cells = {row.filled[0] for row in (draft.rows[at] for at in sample) if row.width == 1}
         self._left, self._right = draft.left, draft.right
         head = [draft.rows[at] for at in draft.band.head]
         self._keys = hints.keys(columns(head, draft.left, draft.right)) if head else frozenset()
-        self._columns: dict[int, _Kinds] = {}
+        self._columns: dict[int, _RecordColumn] = {}
 
-    def _column(self, at: int) -> _Kinds:
-        if (known := self._columns.get(at)) is None:
-            held = [row for row in self._rows if at < len(row.kinds) and row.kinds[at]]
-            kinds = Counter(row.kinds[at] for row in held if row.kinds[at] != _FILLER)
-            profile = Profile(str(row.values[at]) for row in held if row.kinds[at] == _TEXT)
-            known = self._columns[at] = _Kinds(kinds, profile)
-        return known
+    def _column(self, at: int) -> _RecordColumn:
+        """Return a column of the records, which is described when it is first used."""
+        if (column := self._columns.get(at)) is None:
+            filled = [row for row in self._rows if at < len(row.kinds) and row.kinds[at]]
+            kinds = Counter(row.kinds[at] for row in filled if row.kinds[at] != _FILLER)
+            profile = Profile(str(row.values[at]) for row in filled if row.kinds[at] == _TEXT)
+            column = self._columns[at] = _RecordColumn(kinds, profile)
+        return column
 
     def verdict(self, row: Row, above: RowVerdict | None = None) -> RowVerdict:
-        """What a row between or below the records is; `above`: what the row right above it is, if it is no record."""
+        """Judge a row between or below the records; `above`: what the row right above it is, if it is no record."""
         inside = [at for at in row.filled if self._left <= at <= self._right]
         if not inside:
             return RowVerdict.REMARK if row.width == 1 else RowVerdict.DOUBT
         fits = {at: self._column(at).fit(row, at) for at in inside}
         if row.width == 1:
-            return self._lone(row, inside[0], fits[inside[0]], above)
-        return self._several(row, list(fits.values()), above)
+            return self._judge_single_cell(row, inside[0], fits[inside[0]], above)
+        return self._judge_cells(row, list(fits.values()), above)
 
     def fits(self, row: Row) -> bool:
         """Whether the row fills half of the columns, and all of its cells fit well."""
         inside = [at for at in row.filled if self._left <= at <= self._right]
-        wide = len(inside) == row.width > 1 and row.width * 2 >= self._right - self._left + 1
-        return wide and all(self._column(at).fit(row, at) is Fit.WELL for at in inside)
+        is_wide = len(inside) == row.width > 1 and row.width * 2 >= self._right - self._left + 1
+        return is_wide and all(self._column(at).fit(row, at) is Fit.WELL for at in inside)
 
     def is_comment(self, row: Row) -> bool:
         """Whether a row among the records is a single text that opens as remarks do and does not fit well."""
         at = row.filled[0]
-        is_lone = row.width == 1 and self._left <= at <= self._right and row.kinds[at] == _TEXT
-        return is_lone and _OPENS(str(row.values[at])) is not None and self._column(at).fit(row, at) < Fit.WELL
+        is_single_text = row.width == 1 and self._left <= at <= self._right and row.kinds[at] == _TEXT
+        return is_single_text and _OPENS(str(row.values[at])) is not None and self._column(at).fit(row, at) < Fit.WELL
 
     def is_odd(self, row: Row, *, between: bool) -> bool:
         """Whether the only cell of a row does not fit well, or could as well be a caption or a closing word."""
@@ -169,47 +173,54 @@ class RecordRows:
         is_name = not has_digits and _is_capitalised(text) and not _OPENS(text)
         if fit < Fit.WELL and (fit is Fit.NOT or not is_name):
             return True
-        known = has_digits or column.profile.has(text) or (not row.gap and column.is_of_one_form(text))
-        return not known and (between or row.gap > 0)
+        is_like_others = has_digits or column.profile.has(text) or (not row.gap and column.is_of_one_form(text))
+        return not is_like_others and (between or row.gap > 0)
 
-    def _lone(self, row: Row, at: int, fit: Fit, above: RowVerdict | None) -> RowVerdict:
+    def _judge_single_cell(self, row: Row, at: int, fit: Fit, above: RowVerdict | None) -> RowVerdict:
+        """Judge a row whose only cell is in column `at`; `above`: what the row right above is, if it is no record."""
         text = str(row.values[at])
         opens = row.kinds[at] == _TEXT and _OPENS(text) is not None
-        far = row.gap > CLOSE or above is RowVerdict.REMARK
+        is_far = row.gap > CLOSE or above is RowVerdict.REMARK
         if fit is Fit.WELL:
-            return RowVerdict.DOUBT if opens or far or above is not None else RowVerdict.RECORD
+            return RowVerdict.DOUBT if opens or is_far or above is not None else RowVerdict.RECORD
         is_title = fit is Fit.LOOSELY and _is_word(text) and not row.gap
-        if far or (opens and not is_title):
+        if is_far or (opens and not is_title):
             return RowVerdict.REMARK
         if fit is Fit.LOOSELY:
-            return self._lone_and_loose(row, at, above, opens=opens)
-        return self._lone_and_unlike(row, at)
+            return self._judge_loosely_fitting_cell(row, at, above, opens=opens)
+        return self._judge_cell_unlike_others(row, at)
 
-    def _lone_and_loose(self, row: Row, at: int, above: RowVerdict | None, *, opens: bool) -> RowVerdict:
+    def _judge_loosely_fitting_cell(self, row: Row, at: int, above: RowVerdict | None, *, opens: bool) -> RowVerdict:
+        """Judge a single cell that could be of its column: two signs make it a remark, one leaves it in doubt.
+
+        `opens`: it opens as remarks do.
+        """
         signs = opens or bool(row.marks[at] & _ENDING) + self._column(at).is_sentence(row, at)
         if signs > 1:
             return RowVerdict.REMARK
         return RowVerdict.DOUBT if signs or row.gap or above is not None else RowVerdict.RECORD
 
-    def _lone_and_unlike(self, row: Row, at: int) -> RowVerdict:
+    def _judge_cell_unlike_others(self, row: Row, at: int) -> RowVerdict:
+        """Judge a single cell that is unlike the others of its column: prose is a remark, all else is in doubt."""
         column = self._column(at)
         may_be_name = column.kinds[_TEXT] and not row.gap and _is_capitalised(str(row.values[at]))
-        if row.kinds[at] != _TEXT or may_be_name or at in self._alone:
+        if row.kinds[at] != _TEXT or may_be_name or at in self._single_cells:
             return RowVerdict.DOUBT
         is_prose = column.is_beyond(row, at) or (row.marks[at] & _PROSE and at not in self._keys)
         return RowVerdict.REMARK if is_prose else RowVerdict.DOUBT
 
-    def _several(self, row: Row, fits: Sequence[Fit], above: RowVerdict | None) -> RowVerdict:
+    def _judge_cells(self, row: Row, fits: Sequence[Fit], above: RowVerdict | None) -> RowVerdict:
+        """Judge a row of several cells by how well each fits; `above`: what the row right above is, if no record."""
         first = row.filled[0]
         opens = row.kinds[first] == _TEXT and _OPENS(str(row.values[first])) is not None
         if Fit.NOT not in fits and Fit.WELL in fits and not opens:
-            good = all(fit is Fit.WELL for fit in fits) or (not row.gap and above is None)
-            return RowVerdict.RECORD if good else RowVerdict.DOUBT
+            is_good = all(fit is Fit.WELL for fit in fits) or (not row.gap and above is None)
+            return RowVerdict.RECORD if is_good else RowVerdict.DOUBT
         if opens and max(fits) < Fit.WELL:
             return RowVerdict.REMARK
-        known = sum(fit >= Fit.LOOSELY for fit in fits)
+        fitting = sum(fit >= Fit.LOOSELY for fit in fits)
         is_close = not row.gap and not opens and above is None
-        return RowVerdict.RECORD if is_close and known * 2 >= row.width else RowVerdict.DOUBT
+        return RowVerdict.RECORD if is_close and fitting * 2 >= row.width else RowVerdict.DOUBT
 
 
 def _is_word(text: str) -> bool:
@@ -224,52 +235,56 @@ def _is_capitalised(text: str) -> bool:
     return capitals * 2 > len(words)
 
 
-def settle(draft: Draft, others: Sequence[Draft], hints: Hints) -> None:
-    """Give each row around and between the records its label: taken in, or left out with the proof if there is one."""
+def decide_remarks(draft: Draft, others: Sequence[Draft], hints: Hints) -> None:
+    """Decide which rows around and between a draft's records are records, too.
+
+    Changes the draft's labels, body and `left_out`, and gives titles to the drafts below it. `others`: the other drafts
+    of the sheet.
+    """
     if draft.declared or not draft.band.body:
         return
-    _give_titles(draft, others)
-    _repeat_titles(draft)
+    _move_titles_below(draft, others)
+    _leave_out_repeated_titles(draft)
     if hints.notes != "keep":
         _judge_last_block(draft, hints)
     records = RecordRows(draft, hints)
     _leave_out_titles(draft, records)
-    comments = _comments(draft, records, hints)
+    comments = _find_comments(draft, records, hints)
     if len(comments) < len(draft.band.body):
         draft.band.body = [at for at in draft.band.body if at not in comments]
-    missed: list[RowVerdict] = []  # on the rows right above that are no records
-    for at in (*_between(draft), *_below(draft, others)):
+    verdicts_above: list[RowVerdict] = []  # on the rows right above that are no records
+    for at in (*_rows_between(draft), *_rows_below(draft, others)):
         row = draft.rows[at]
-        missed = missed if draft.rows[at - 1].number in draft.left_out else []
-        above = missed[-1] if missed and not row.gap else None
+        verdicts_above = verdicts_above if draft.rows[at - 1].number in draft.left_out else []
+        above = verdicts_above[-1] if verdicts_above and not row.gap else None
         verdict = RowVerdict.REMARK if at in comments else records.verdict(row, above)
-        is_record = hints.notes == "keep" or (verdict is RowVerdict.RECORD and len(missed) < ENDS)
+        is_record = hints.notes == "keep" or (verdict is RowVerdict.RECORD and len(verdicts_above) < ENDS)
         if is_record and row.number not in hints.ruled:
             draft.labels[at] = Label.DATA
             draft.band.body.append(at)
         else:
             draft.left_out[row.number] = LeftRow(RowKind.NOTE, _proof(verdict, row, hints))
-            missed.append(verdict)
+            verdicts_above.append(verdict)
     draft.band.body.sort()
 
 
 def _leave_out_titles(draft: Draft, records: RecordRows) -> None:
     """Leave out the rows above the header; those that are like records lack the proof."""
-    for at in _above(draft):
+    for at in _rows_above(draft):
         proof = None if records.fits(draft.rows[at]) else Proof.ABOVE
         draft.left_out[draft.rows[at].number] = LeftRow(RowKind.TITLE, proof)
 
 
-def _comments(draft: Draft, records: RecordRows, hints: Hints) -> set[int]:
-    """The rows of the body that are remarks among the records."""
+def _find_comments(draft: Draft, records: RecordRows, hints: Hints) -> set[int]:
+    """Return the rows of the body that are remarks among the records."""
     if hints.notes == "keep":
         return set()
-    found = [at for at in draft.band.body if records.is_comment(draft.rows[at])]
-    return {at for at in found if draft.rows[at].number not in hints.ruled and not _goes_on(draft, at)}
+    comments = [at for at in draft.band.body if records.is_comment(draft.rows[at])]
+    return {at for at in comments if draft.rows[at].number not in hints.ruled and not _goes_on(draft, at)}
 
 
 def _proof(verdict: RowVerdict, row: Row, hints: Hints) -> Proof | None:
-    """Why a row that is no record is left out; None if nothing proves it."""
+    """Return why a row that is no record is left out; None if nothing proves it."""
     if verdict is RowVerdict.REMARK:
         return Proof.REMARK
     return Proof.ASKED if row.number in hints.ruled or hints.notes == "drop" else None
@@ -282,27 +297,27 @@ def _goes_on(draft: Draft, at: int) -> bool:
     return bool(is_listed and not row.gap and draft.left < draft.right and not _OPENS(str(above.values[row.filled[0]])))
 
 
-def lone_records(draft: Draft, hints: Hints, known: frozenset[int]) -> list[Choice]:
+def single_cell_records(draft: Draft, hints: Hints, known: frozenset[int]) -> list[Choice]:
     """Report records of a single cell among full ones that may be none; `known`: rows of which more is known."""
     body = [at for at in draft.band.body if draft.rows[at].number not in known]
-    lone = [n for n, at in enumerate(body) if draft.rows[at].width == 1]
-    if draft.declared or hints.notes == "keep" or not lone or (len(lone) * SELDOM > len(body) - len(lone)):
+    single = [n for n, at in enumerate(body) if draft.rows[at].width == 1]
+    if draft.declared or hints.notes == "keep" or not single or (len(single) * SELDOM > len(body) - len(single)):
         return []
     full = [draft.rows[at] for at in body if draft.rows[at].width > 1][:SAMPLE]
-    held = Counter(at for row in full for at in row.filled)
-    if sum(count >= ALWAYS * len(full) for count in held.values()) < FULL:
+    filled_by_column = Counter(at for row in full for at in row.filled)
+    if sum(count >= ALWAYS * len(full) for count in filled_by_column.values()) < FULL:
         return []
     records = RecordRows(draft, hints)
     last = max(n for n, at in enumerate(body) if draft.rows[at].width > 1)
-    rows = [draft.rows[body[n]] for n in lone if n and records.is_odd(draft.rows[body[n]], between=n < last)]
+    rows = [draft.rows[body[n]] for n in single if n and records.is_odd(draft.rows[body[n]], between=n < last)]
     message = "row {} has a single cell among full records and may be none; kept as data"
-    settle = 'delete it if it is no record; if it is one, "reading": {"note_rows": "keep"}'
-    return [Choice("record", "data", {"rows": 1}, False, message.format(r.number), r.number, settle) for r in rows]
+    remedy = 'delete it if it is no record; if it is one, "reading": {"note_rows": "keep"}'
+    return [Choice("record", "data", {"rows": 1}, False, message.format(r.number), r.number, remedy) for r in rows]
 
 
-def _repeat_titles(draft: Draft) -> None:
+def _leave_out_repeated_titles(draft: Draft) -> None:
     """Leave out rows that repeat what is above the header on each page; only their digits may differ."""
-    titles = {_without_digits(draft.rows[at]) for at in _above(draft) if draft.rows[at].width > 1}
+    titles = {_without_digits(draft.rows[at]) for at in _rows_above(draft) if draft.rows[at].width > 1}
     again = [at for at in draft.band.body if titles and _without_digits(draft.rows[at]) in titles]
     if again and len(again) < len(draft.band.body):
         draft.band.body = [at for at in draft.band.body if at not in again]
@@ -313,9 +328,9 @@ def _without_digits(row: Row) -> tuple[tuple[int, str], ...]:
     return tuple((at, _DIGITS.sub("0", str(row.values[at]))) for at in row.filled)
 
 
-def _give_titles(draft: Draft, others: Sequence[Draft]) -> None:
-    """Give single texts that stand right above the next table, below a blank row, to that table."""
-    tops = {one.rows[one.band.all[0]].number: one for one in others if one.band.head}
+def _move_titles_below(draft: Draft, others: Sequence[Draft]) -> None:
+    """Move single texts right above the next table, below a blank row, from the body to that table's titles."""
+    tops = {other.rows[other.band.all[0]].number: other for other in others if other.band.head}
     last = draft.band.body[-1]
     if last + 1 == len(draft.rows) or (below := tops.get(draft.rows[last + 1].number)) is None:
         return
@@ -327,7 +342,7 @@ def _give_titles(draft: Draft, others: Sequence[Draft]) -> None:
 
 
 def _block_start(draft: Draft) -> int:
-    """The place in the body of the first row below its last blank row; 0 if it has none."""
+    """Return the place in the body of the first row below its last blank row; 0 if it has none."""
     body = draft.band.body
     return next((n for n in range(len(body) - 1, 0, -1) if draft.rows[body[n]].gap), 0)
 
@@ -336,7 +351,7 @@ def _judge_last_block(draft: Draft, hints: Hints) -> None:
     """Judge the rows below the last blank row of the body, if there are many above: all of them may be no records."""
     start = _block_start(draft)
     block = draft.band.body[start:]
-    if not start or len(block) > 2 * start or draft.settled:
+    if not start or len(block) > 2 * start or draft.is_fixed:
         return
     records = RecordRows(replace(draft, band=replace(draft.band, body=draft.band.body[:start])), hints)
     verdicts: list[RowVerdict] = []
@@ -353,35 +368,35 @@ def _judge_last_block(draft: Draft, hints: Hints) -> None:
     first, last = draft.rows[block[0]].number, draft.rows[block[-1]].number
     rows = f"row {first} is" if first == last else f"rows {first} to {last} are"
     message = f"{rows} below a blank row and unlike the rows above; kept as data"
-    settle = "delete what is no record, or put it on another sheet"
-    draft.choices.append(Choice("record", "data", {"rows": len(block)}, False, message, first, settle))
+    remedy = "delete what is no record, or put it on another sheet"
+    draft.choices.append(Choice("record", "data", {"rows": len(block)}, False, message, first, remedy))
 
 
 def _has_only_numbers(row: Row) -> bool:
     return all(row.kinds[at] == CellKind.NUMBER for at in row.filled)
 
 
-def _above(draft: Draft) -> Iterator[int]:
-    """The rows right above that name the table."""
+def _rows_above(draft: Draft) -> Iterator[int]:
+    """Yield the rows right above that name the table, from the nearest one up."""
     top = draft.band.all[0]
-    for at in range(top - 1, -1 if draft.settled else max(-1, top - 1 - NEAR), -1):
+    for at in range(top - 1, -1 if draft.is_fixed else max(-1, top - 1 - NEAR), -1):
         if draft.labels[at] is not Label.TITLE:
             return
         yield at
 
 
-def _between(draft: Draft) -> list[int]:
-    """Rows inside the table that are not part of it."""
+def _rows_between(draft: Draft) -> list[int]:
+    """Return the rows inside the table that are not part of it."""
     band = draft.band
     return sorted(set(range(band.all[0], band.all[-1] + 1)).difference(band.all, band.again))
 
 
-def _below(draft: Draft, others: Sequence[Draft]) -> Iterator[int]:
-    """Rows below the last record down to the next table with its titles."""
+def _rows_below(draft: Draft, others: Sequence[Draft]) -> Iterator[int]:
+    """Yield the rows below the last record down to the next table with its titles."""
     last = draft.band.all[-1]
-    over = [one for one in others if one.left <= draft.right and draft.left <= one.right]
-    taken = {one.rows[at].number for one in over for at in (*one.band.all, *one.band.again)}
-    stop = next((at for at in range(last + 1, len(draft.rows)) if draft.rows[at].number in taken), len(draft.rows))
+    overlapping = [other for other in others if other.left <= draft.right and draft.left <= other.right]
+    numbers = {other.rows[at].number for other in overlapping for at in (*other.band.all, *other.band.again)}
+    stop = next((at for at in range(last + 1, len(draft.rows)) if draft.rows[at].number in numbers), len(draft.rows))
     if stop < len(draft.rows):
         stop = _first_title(draft, stop, last)
     for at in range(last + 1, min(stop, last + 1 + BELOW)):
@@ -392,7 +407,7 @@ def _below(draft: Draft, others: Sequence[Draft]) -> Iterator[int]:
 
 
 def _first_title(draft: Draft, head: int, last: int) -> int:
-    """The first of the rows above the next table that name it: those right above it, and titles."""
+    """Return the first of the rows above the next table that name it: those right above it, and titles."""
     at = head
     while at - 1 > last and (not draft.rows[at].gap or draft.labels[at - 1] is Label.TITLE):
         at -= 1

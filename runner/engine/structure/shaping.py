@@ -9,7 +9,7 @@ from runner.engine.common.a1 import CellRange
 from runner.engine.structure import captions, header_rows, remarks, suspects
 from runner.engine.structure.bands import Draft
 from runner.engine.structure.facts import CellKind, Mark, Row
-from runner.engine.structure.header_rows import Hints, behead, settle
+from runner.engine.structure.header_rows import Hints, behead, decide_header
 from runner.engine.structure.tables import Label, LeftRow, Proof, RowKind, Table
 
 SURE = 0.8  # probability of a header above which its table is never a form
@@ -19,31 +19,34 @@ LABELS = 0.9  # share of a form's rows that start with a distinct text
 MIXED = 0.65  # the largest share of a form's values with the usual kind of their column
 
 
-def prune(found: Sequence[Draft], hints: Hints, known: Sequence[Draft] = ()) -> list[Draft]:
-    """The drafts worth keeping, next to the `known` tables that the file declares."""
-    for draft in found:
+def without_fragments(candidates: Sequence[Draft], hints: Hints, known: Sequence[Draft] = ()) -> list[Draft]:
+    """Return the drafts that count as tables, next to the `known` ones that the file declares.
+
+    Changes the drafts: whether each is a form, and whether it has a header.
+    """
+    for draft in candidates:
         draft.form = _is_form(draft)
         if draft.form:
             behead(draft)
-        settle(draft, hints)
-    every = [*found, *known]
-    headed = max((_cells(one) for one in every if one.band.head and one.band.body), default=0)
-    tall = max((len(one.band.body) for one in every), default=0)
-    return [draft for draft in found if _is_table(draft, headed, tall)]
+        decide_header(draft, hints)
+    every = [*candidates, *known]
+    largest = max((_count_cells(draft) for draft in every if draft.band.head and draft.band.body), default=0)
+    tallest = max((len(draft.band.body) for draft in every), default=0)
+    return [draft for draft in candidates if _is_table(draft, largest, tallest)]
 
 
-def _is_table(draft: Draft, headed: int, tall: int) -> bool:
-    """Whether the draft counts as a table next to the largest and the tallest of its sheet."""
+def _is_table(draft: Draft, largest: int, tallest: int) -> bool:
+    """Whether the draft counts as a table next to the largest with a header and the tallest of its sheet."""
     if not draft.band.body:
-        return not tall
+        return not tallest
     if not draft.band.head:
-        return _cells(draft) >= SHARE * headed
-    return not draft.beside or len(draft.band.body) >= LOW or tall < TALL
+        return _count_cells(draft) >= SHARE * largest
+    return not draft.beside or len(draft.band.body) >= LOW or tallest < TALL
 
 
 def _is_form(draft: Draft) -> bool:
     """Whether it has labels on the left and values of mixed kinds beside them: one record, no header."""
-    if len(draft.band.head) > 1 or not draft.band.body or _over_values(draft) > 1:
+    if len(draft.band.head) > 1 or not draft.band.body or _count_texts_over_values(draft) > 1:
         return False
     if any(draft.chances[at][Label.HEADER] >= SURE for at in draft.band.head):
         return False  # a rule, a declared name or strong evidence makes it a header
@@ -59,23 +62,25 @@ def _is_form(draft: Draft) -> bool:
     return 0 < usual <= MIXED * sum(kinds.total() for kinds in columns.values())
 
 
-def _over_values(draft: Draft) -> int:
-    """Columns in which the last header row has a text and the body mostly values."""
+def _count_texts_over_values(draft: Draft) -> int:
+    """Count the columns in which the last header row has a text and the body mostly values."""
     leaf = draft.rows[draft.band.head[-1]] if draft.band.head else None
     if leaf is None:
         return 0
     body = [draft.rows[at] for at in draft.band.body]
-    return sum(1 for at in leaf.filled if leaf.kinds[at] == CellKind.TEXT and _valued(body, at))
+    return sum(1 for at in leaf.filled if leaf.kinds[at] == CellKind.TEXT and _has_mostly_values(body, at))
 
 
-def _valued(body: Sequence[Row], column: int) -> bool:
+def _has_mostly_values(body: Sequence[Row], column: int) -> bool:
+    """Whether most cells of a column are numbers, dates or the like, and no texts."""
     kinds = [row.kinds[column] for row in body if column < len(row.kinds) and row.kinds[column]]
     return sum(1 for kind in kinds if kind != CellKind.TEXT) * 2 > len(kinds)
 
 
-def _cells(draft: Draft) -> int:
-    own = (draft.rows[at] for at in draft.band.body)
-    return sum(1 + row.skipped for row in own) * (draft.right - draft.left + 1)
+def _count_cells(draft: Draft) -> int:
+    """Count the cells of a draft's body, those of rows that were only counted included."""
+    rows = (draft.rows[at] for at in draft.band.body)
+    return sum(1 + row.skipped for row in rows) * (draft.right - draft.left + 1)
 
 
 EDGE = 5
@@ -85,46 +90,47 @@ LINE = LeftRow(RowKind.NOTE, Proof.LINE)
 
 
 def shape(draft: Draft, hints: Hints) -> Table:
-    """The table of a draft."""
+    """Make the table of a draft: its ranges, columns, left-out rows with their proofs, choices and reasons."""
     rows, band = draft.rows, draft.band
     head = [rows[at] for at in band.head]
     left, right = draft.left + 1, draft.right + 1
     columns = header_rows.columns(head, draft.left, draft.right, hints.layout.merged)
     away = draft.left_out | {rows[at].number: REPEATED for at in band.again}
     away |= {rows[at].number: LINE for at in band.body if _is_rule(rows[at])}
-    beside, doubts = captions.beside_records(draft, hints, frozenset(away))
-    away |= dict.fromkeys(beside, LeftRow(RowKind.NOTE, Proof.DESCRIBES))
+    descriptions, doubts = captions.rows_about_columns(draft, hints, frozenset(away))
+    away |= dict.fromkeys(descriptions, LeftRow(RowKind.NOTE, Proof.DESCRIBES))
     without = [at for at in band.body if rows[at].number not in away]
     plain = replace(draft, band=replace(band, body=without)) if len(without) < len(band.body) else draft
-    lone = captions.captions(plain, hints.ruled, hints.keys(columns))
-    away |= dict.fromkeys(lone.sure, LeftRow(RowKind.GROUP, Proof.HEADS))
-    away |= dict.fromkeys(lone.likely, LeftRow(RowKind.GROUP, None if hints.captions == "drop" else Proof.ASKED))
-    doubts += remarks.lone_records(plain, hints, frozenset(away) | frozenset(lone.doubtful))
+    groups = captions.captions(plain, hints.ruled, hints.keys(columns))
+    away |= dict.fromkeys(groups.sure, LeftRow(RowKind.GROUP, Proof.HEADS))
+    away |= dict.fromkeys(groups.likely, LeftRow(RowKind.GROUP, None if hints.captions == "drop" else Proof.ASKED))
+    doubts += remarks.single_cell_records(plain, hints, frozenset(away) | frozenset(groups.doubtful))
     if hints.captions == "fill":
-        away |= dict.fromkeys(lone.doubtful, LeftRow(RowKind.GROUP, Proof.ASKED))
-    said = [rows[at].number for at in without if _spoken_total(draft, at, hints.ruled) and rows[at].number not in away]
-    away |= dict.fromkeys(said, LeftRow(RowKind.TOTAL, Proof.DECLARED if draft.declared else Proof.ASKED))
+        away |= dict.fromkeys(groups.doubtful, LeftRow(RowKind.GROUP, Proof.ASKED))
+    totals = [rows[at].number for at in without if _is_labelled_total(draft, at, hints.ruled)]
+    totals = [number for number in totals if number not in away]
+    away |= dict.fromkeys(totals, LeftRow(RowKind.TOTAL, Proof.DECLARED if draft.declared else Proof.ASKED))
     body = [at for at in band.body if rows[at].number not in away]
     first, last = rows[band.all[0]], rows[band.all[-1]]
     return Table(
         range=CellRange(first.number, left, last.number, right),
         header_rows=tuple(row.number for row in head),
-        data_range=CellRange(_top(rows, body[0]), left, rows[body[-1]].number, right) if body else None,
+        data_range=CellRange(_first_data_row(rows, body[0]), left, rows[body[-1]].number, right) if body else None,
         columns=columns,
         confidence=_confidence(draft),
-        why=tuple(_why(draft, away)),
+        why=tuple(_reasons(draft, away)),
         left_out=away,
-        choices=(*draft.choices, *doubts, *(captions.choices(lone) if hints.captions == "drop" else ())),
-        suspected={} if draft.declared else suspects.found(plain, hints.ruled | away.keys()),
+        choices=(*draft.choices, *doubts, *(captions.caption_choices(groups) if hints.captions == "drop" else ())),
+        suspected={} if draft.declared else suspects.find_suspects(plain, hints.ruled | away.keys()),
     )
 
 
-def _top(rows: Sequence[Row], at: int) -> int:
-    """The first data row: rows that were only counted are right above the first kept one."""
+def _first_data_row(rows: Sequence[Row], at: int) -> int:
+    """Return the number of the first data row: rows that were only counted are right above the first stored one."""
     return rows[at - 1].number + 1 if at and rows[at].skipped else rows[at].number
 
 
-def _spoken_total(draft: Draft, at: int, ruled: frozenset[int]) -> bool:
+def _is_labelled_total(draft: Draft, at: int, ruled: frozenset[int]) -> bool:
     """Whether a rule, or the file itself, labels the row as a total."""
     return (draft.rows[at].number in ruled or draft.declared) and draft.labels[at] is Label.TOTAL
 
@@ -138,44 +144,46 @@ def _is_rule(row: Row) -> bool:
 
 
 def _confidence(draft: Draft) -> float:
-    """The classifier's confidence in the header rows and in the two ends of the body."""
+    """Return the classifier's confidence in the header rows and in the two ends of the body."""
     band = draft.band
     edges = band.body[:EDGE] + band.body[-EDGE:]
     inside = [sum(draft.chances[at][label] for label in (1, 2, 3)) for at in edges]
     head = [draft.chances[at][Label.HEADER] for at in band.head]
-    parts = [sum(some) / len(some) for some in (inside, head) if some]
+    parts = [sum(chances) / len(chances) for chances in (inside, head) if chances]
     return min(0.99, sum(parts) / len(parts) * (1.0 if head else 0.8))
 
 
-def _why(draft: Draft, away: Mapping[int, LeftRow]) -> list[str]:
+def _reasons(draft: Draft, away: Mapping[int, LeftRow]) -> list[str]:
+    """Say in words, without cell values, why a draft is a table of this shape; `away`: the rows that it leaves out."""
     rows, band = draft.rows, draft.band
     kinds = Counter(row.kind for row in away.values())
     notes = [n for n, row in away.items() if row.kind is RowKind.NOTE and n > rows[band.all[-1]].number]
-    out: list[str] = []
+    reasons: list[str] = []
     if draft.declared:
-        out.append("the file declares it as a table")
+        reasons.append("the file declares it as a table")
     elif band.head:
-        out.append(_header_reason([rows[at] for at in band.head], [rows[at] for at in band.body[:8]]))
+        reasons.append(_header_reason([rows[at] for at in band.head], [rows[at] for at in band.body[:8]]))
     else:
-        out.append("no row above the data looks like a header; columns are named by their letters")
+        reasons.append("no row above the data looks like a header; columns are named by their letters")
     if titles := kinds[RowKind.TITLE]:
-        out.append(f"{_count(titles, 'title row')} above")
+        reasons.append(f"{_count(titles, 'title row')} above")
     if notes:
-        out.append(f"ends before a note in row {min(notes)}")
+        reasons.append(f"ends before a note in row {min(notes)}")
     if totals := kinds[RowKind.TOTAL]:
-        out.append(f"{_count(totals, 'row')} declared a total, left out")
+        reasons.append(f"{_count(totals, 'row')} declared a total, left out")
     if groups := kinds[RowKind.GROUP]:
-        out.append(f"{_count(groups, 'group row')} left out")
+        reasons.append(f"{_count(groups, 'group row')} left out")
     if draft.form:
-        out.append("labels with values of mixed kinds beside them: a form without a header")
+        reasons.append("labels with values of mixed kinds beside them: a form without a header")
     if draft.beside:
-        out.append("separated from a table beside it")
+        reasons.append("separated from a table beside it")
     if draft.strays:
-        out.append(f"stray cells without a header beside it left out in {_count(draft.strays, 'place')}")
-    return out
+        reasons.append(f"stray cells without a header beside it left out in {_count(draft.strays, 'place')}")
+    return reasons
 
 
 def _header_reason(head: Sequence[Row], below: Sequence[Row]) -> str:
+    """Say why header rows are taken for one; `below`: the first rows of the body."""
     numbers = ", ".join(str(row.number) for row in head)
     leaf = head[-1]
     over = 0

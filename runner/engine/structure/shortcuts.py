@@ -6,42 +6,44 @@ from runner.engine.reading import DeclaredTable
 from runner.engine.structure import header_rows
 from runner.engine.structure.bands import Band, Classify, Draft, cut
 from runner.engine.structure.facts import CellKind, Mark, Profile, Row
-from runner.engine.structure.header_rows import SETTLES, Hints, note
+from runner.engine.structure.header_rows import DECISIVE, Hints, note
 from runner.engine.structure.tables import Choice, Label
 
 
-def take(rows: Sequence[Row], tables: Sequence[DeclaredTable]) -> tuple[list[Draft], list[Row]]:
-    """Drafts of the declared tables, and the rows with what is left beside and below them."""
+def declared_drafts(rows: Sequence[Row], tables: Sequence[DeclaredTable]) -> tuple[list[Draft], list[Row]]:
+    """Make drafts of the declared tables; return also the rows with what is beside and below them."""
     drafts: list[Draft] = []
-    left = list(rows)
+    rest = list(rows)
     for table in tables:
-        draft = _declared_draft(left, table)
+        draft = _declared_draft(rest, table)
         if draft is not None:
             drafts.append(draft)
-            left = [one for row in left if (one := _without(row, table)) is not None]
-    return drafts, left
+            rest = [remaining for row in rest if (remaining := _without(row, table)) is not None]
+    return drafts, rest
 
 
 def _declared_draft(rows: Sequence[Row], table: DeclaredTable) -> Draft | None:
+    """Make the draft of a declared table; None if all of its rows are blank."""
     top, left, bottom, right = table.area
-    own = [one for row in rows if top <= row.number <= bottom and (one := cut(row, left - 1, right - 1))]
-    if not own:
+    inside = [part for row in rows if top <= row.number <= bottom and (part := cut(row, left - 1, right - 1))]
+    if not inside:
         return None
-    labels = [_label(row.number, table) for row in own]
+    labels = [_label(row.number, table) for row in inside]
     head = [at for at, label in enumerate(labels) if label is Label.HEADER]
     body = [at for at, label in enumerate(labels) if label is not Label.HEADER]
-    chances: list[Sequence[float]] = [[0.99 if one is label else 0.002 for one in Label] for label in labels]
-    return Draft(own, labels, chances, Band(head, body), left - 1, right - 1, declared=True)
+    chances: list[Sequence[float]] = [[0.99 if other is label else 0.002 for other in Label] for label in labels]
+    return Draft(inside, labels, chances, Band(head, body), left - 1, right - 1, declared=True)
 
 
 def _label(number: int, table: DeclaredTable) -> Label:
+    """Label a row of a declared table by its number."""
     if number < table.area[0] + table.header_rows:
         return Label.HEADER
     return Label.TOTAL if number > table.area[2] - table.totals_rows else Label.DATA
 
 
 def _without(row: Row, table: DeclaredTable) -> Row | None:
-    """The row without the table's cells; None if nothing else is in it."""
+    """Return a row without the table's cells; None if nothing else is in it."""
     top, left, bottom, right = table.area
     if not top <= row.number <= bottom:
         return row
@@ -52,66 +54,71 @@ def _without(row: Row, table: DeclaredTable) -> Row | None:
     if rest is None:
         return None
     span = slice(left - 1, min(right, len(row.kinds)))
-    gone = len(row.kinds[span])
-    rest.kinds = row.kinds[: span.start] + bytes(gone) + row.kinds[span.start + gone :]
-    rest.values = row.values[: span.start] + (None,) * gone + row.values[span.start + gone :]
+    count = len(row.kinds[span])
+    rest.kinds = row.kinds[: span.start] + bytes(count) + row.kinds[span.start + count :]
+    rest.values = row.values[: span.start] + (None,) * count + row.values[span.start + count :]
     rest.filled = tuple(beside)
     rest.width = len(beside)
     rest.last = beside[-1] + 1
     return rest
 
 
-def draft(rows: Sequence[Row], header: Sequence[int], classify: Classify) -> Draft | None:
-    """One table of all rows below the header rows (of all rows if there are none); None if a header row is blank."""
+def fixed_draft(rows: Sequence[Row], header: Sequence[int], classify: Classify) -> Draft | None:
+    """Make one table of all rows below the header rows that the manifest sets (of all rows if there are none).
+
+    None if a header row is blank.
+    """
     if not rows:
         return None
     head = [at for at, row in enumerate(rows) if row.number in header]
     if len(head) < len(header):
         return None
     labels, chances = classify(rows)
-    wide = max(row.last for row in rows) - min(row.filled[0] for row in rows) > 1
-    first = head[-1] + 1 if head else _start(rows, labels) if wide else 0
-    last = _end(rows, labels, first) if wide else len(rows)
+    is_wide = max(row.last for row in rows) - min(row.filled[0] for row in rows) > 1
+    first = head[-1] + 1 if head else _skip_titles(rows, labels) if is_wide else 0
+    last = _skip_notes(rows, labels, first) if is_wide else len(rows)
     top = head[0] if head else first
-    again = [] if len(head) != 1 else [at for at in range(first, last) if _same(rows[at], rows[head[0]])]
+    again = [] if len(head) != 1 else [at for at in range(first, last) if _is_repeated(rows[at], rows[head[0]])]
     body = [at for at in range(first, last) if at not in again]
-    own = [rows[at] for at in (*head, *body)]
-    settled = [
-        Label.TITLE if at < top else Label.HEADER if at in head else Label.NOTE if at >= last else _body(label)
+    inside = [rows[at] for at in (*head, *body)]
+    fixed = [
+        Label.TITLE if at < top else Label.HEADER if at in head else Label.NOTE if at >= last else _body_label(label)
         for at, label in enumerate(labels)
     ]
-    left, right = min(row.filled[0] for row in own), max(row.last for row in own) - 1
-    return Draft(list(rows), settled, list(chances), Band(head, body, again), left, right, settled=True)
+    left, right = min(row.filled[0] for row in inside), max(row.last for row in inside) - 1
+    return Draft(list(rows), fixed, list(chances), Band(head, body, again), left, right, is_fixed=True)
 
 
-def missing(header: Sequence[int]) -> Choice:
-    """The finding for a header row of the manifest that is blank in a sheet."""
+def header_missing(header: Sequence[int]) -> Choice:
+    """Report a header row of the manifest that is blank in a sheet."""
     rows = ", ".join(map(str, header))
     message = f"reading.header_rows lists row {rows}, which is blank in this sheet; the header was detected instead"
     return Choice("header", "looked for", {"rows": len(header)}, False, message, header[0])
 
 
-def _body(label: Label) -> Label:
+def _body_label(label: Label) -> Label:
+    """Return the label of a row below the header: data if it is neither a total nor a caption."""
     return label if label in (Label.TOTAL, Label.GROUP) else Label.DATA
 
 
-def _start(rows: Sequence[Row], labels: Sequence[Label]) -> int:
-    """Skip single texts above the first rows: titles."""
+def _skip_titles(rows: Sequence[Row], labels: Sequence[Label]) -> int:
+    """Return the index of the first row that is not a single text above the others, a title."""
     at = 0
     while at < len(rows) - 1 and rows[at].width == 1 and labels[at] is Label.TITLE:
         at += 1
     return at
 
 
-def _end(rows: Sequence[Row], labels: Sequence[Label], first: int) -> int:
-    """Skip single texts below the last rows: notes."""
+def _skip_notes(rows: Sequence[Row], labels: Sequence[Label], first: int) -> int:
+    """Return the index after the last row that is not a single text below the others, a note."""
     at = len(rows)
     while at > first + 1 and rows[at - 1].width == 1 and labels[at - 1] is Label.NOTE:
         at -= 1
     return at
 
 
-def _same(row: Row, head: Row) -> bool:
+def _is_repeated(row: Row, head: Row) -> bool:
+    """Whether a row of several cells repeats the header row."""
     return len(row.filled) > 1 and row.filled == head.filled and row.values[: row.last] == head.values[: head.last]
 
 
@@ -125,53 +132,55 @@ _PROSE = int(Mark.SENTENCE | Mark.NOTE)
 _TEXT = int(CellKind.TEXT)
 
 
-def find(rows: Sequence[Row], hints: Hints) -> Draft | None:
-    """The list, if all rows are in one column and look like entries."""
+def list_draft(rows: Sequence[Row], hints: Hints) -> Draft | None:
+    """Make the draft of a list; None unless all rows are in one column and look like entries."""
     columns = {at for row in rows for at in row.filled}
     if len(columns) != 1 or any(row.last > row.filled[0] + 1 for row in rows):
         return None
     (column,) = columns
-    head = next((at for at, row in enumerate(rows[: TITLES + 1]) if _says_header(row, hints)), -1)
+    head = next((at for at, row in enumerate(rows[: TITLES + 1]) if _is_known_header(row, hints)), -1)
     first = head + 1 if head >= 0 else 0
-    headed = head >= 0
-    if not headed:
-        if _reads(rows, column) and not _texts_under_a_name(rows, column):
+    is_known = head >= 0
+    if not is_known:
+        if _is_prose(rows, column) and not _texts_under_a_name(rows, column):
             return None
         first, head = _list_start(rows, column)
     last = _list_end(rows, first, column)
     if last - first < (1 if head >= 0 else LEAST):
         return None
-    draft = _list_draft(rows, head, first, last, column)
-    if not headed:
-        _doubt(draft)
+    draft = _draft_of_list(rows, head, first, last, column)
+    if not is_known:
+        _note_doubt(draft)
     return draft
 
 
-def _doubt(draft: Draft) -> None:
+def _note_doubt(draft: Draft) -> None:
     """Note a header that could be an entry, or an entry that could be a header."""
     top, *rest = [draft.rows[at] for at in draft.band.all]
     vote = header_rows.votes(top, rest)
-    headed = bool(draft.band.head)
-    if abs(vote.points) < DOUBT and (headed or vote.points > 0):
-        note(draft, top.number, vote, header=headed)
+    has_header = bool(draft.band.head)
+    if abs(vote.points) < DOUBT and (has_header or vote.points > 0):
+        note(draft, top.number, vote, header=has_header)
 
 
-def _says_header(row: Row, hints: Hints) -> bool:
-    return hints.header(row.number) >= SETTLES or (hints.spelled is not None and hints.spelled(row.values) > 0)
+def _is_known_header(row: Row, hints: Hints) -> bool:
+    """Whether a rule, the manifest or a declared name makes a row the header."""
+    return hints.header(row.number) >= DECISIVE or (hints.spelled is not None and hints.spelled(row.values) > 0)
 
 
-def _list_draft(rows: Sequence[Row], head: int, first: int, last: int, column: int) -> Draft:
+def _draft_of_list(rows: Sequence[Row], head: int, first: int, last: int, column: int) -> Draft:
+    """Make the draft of a list in one column; `head`: the index of its header, -1 if it has none."""
     top = head if head >= 0 else first
     labels = [
         Label.TITLE if at < top else Label.HEADER if at == head else Label.DATA if at < last else Label.NOTE
         for at in range(len(rows))
     ]
-    chances: list[Sequence[float]] = [[UNSURE if one is label else UNSURE / 5 for one in Label] for label in labels]
+    chances: list[Sequence[float]] = [[UNSURE if other is label else UNSURE / 5 for other in Label] for label in labels]
     band = Band([head] if head >= 0 else [], list(range(first, last)))
     return Draft(list(rows), labels, chances, band, column, column)
 
 
-def _reads(rows: Sequence[Row], column: int) -> bool:
+def _is_prose(rows: Sequence[Row], column: int) -> bool:
     """Whether the column is prose."""
     prose = sum(1 for row in rows if row.marks[column] & _PROSE or row.words[column] > 8)
     return prose > PROSE * len(rows)
@@ -180,39 +189,40 @@ def _reads(rows: Sequence[Row], column: int) -> bool:
 def _texts_under_a_name(rows: Sequence[Row], column: int) -> bool:
     """Whether the column is prose under a one-word header without a blank row: an export of comments."""
     name = rows[0]
-    short = name.kinds[column] == _TEXT and name.words[column] == 1 and not name.marks[column] & _PROSE
-    if not short or any(row.gap for row in rows[1:]) or len(rows) <= LEAST:
+    is_word = name.kinds[column] == _TEXT and name.words[column] == 1 and not name.marks[column] & _PROSE
+    if not is_word or any(row.gap for row in rows[1:]) or len(rows) <= LEAST:
         return False
     return sum(1 for row in rows[1:] if row.words[column] <= 2) * 5 < len(rows)
 
 
 def _list_start(rows: Sequence[Row], column: int) -> tuple[int, int]:
-    """The index of the first entry, and of the header or -1."""
+    """Return the index of the first entry, and of the header or -1."""
     for head in range(min(TITLES, len(rows) - 1), 0, -1):
         # A title may be above the header, but only with good evidence for both.
         rest = rows[head + 1 :]
-        if len(rest) > head and _names(rows[head], rest) and _title(rows[:head], rest, column):
+        if len(rest) > head and _is_clear_header(rows[head], rest) and _are_titles(rows[:head], rest, column):
             return head + 1, head
     if len(rows) > 1 and header_rows.votes(rows[0], rows[1:]).points > 0:
         return 1, 0
-    parted = next((at for at, row in enumerate(rows[1 : TITLES + 1], 1) if row.gap), 0)
-    if parted and len(rows) - parted > LEAST and _title(rows[:parted], rows[parted:], column):
-        return parted, -1
+    start = next((at for at, row in enumerate(rows[1 : TITLES + 1], 1) if row.gap), 0)
+    if start and len(rows) - start > LEAST and _are_titles(rows[:start], rows[start:], column):
+        return start, -1
     return 0, -1
 
 
-def _names(row: Row, below: Sequence[Row]) -> bool:
+def _is_clear_header(row: Row, below: Sequence[Row]) -> bool:
+    """Whether a row is the header of those below it by a clear vote of its columns."""
     return header_rows.votes(row, below).points >= header_rows.CLEAR_VOTE
 
 
-def _title(above: Sequence[Row], below: Sequence[Row], column: int) -> bool:
+def _are_titles(above: Sequence[Row], below: Sequence[Row], column: int) -> bool:
     """Whether texts above a list are unlike its entries."""
     profile = Profile(str(row.values[column]) for row in below if row.kinds[column] == _TEXT)
     return all(row.kinds[column] == _TEXT and not profile.like(str(row.values[column])) for row in above)
 
 
 def _list_end(rows: Sequence[Row], first: int, column: int) -> int:
-    """The index of the last entry: comments below a blank row are not entries."""
+    """Return the index after the last entry: comments below a blank row are not entries."""
     for last in range(len(rows) - 1, max(first, len(rows) - 1 - NOTES), -1):
         if not rows[last].gap:
             continue

@@ -56,18 +56,18 @@ _MOST = re.compile(
 ).match
 
 
-def found(draft: Draft, known: frozenset[int]) -> dict[int, Suspicion]:
-    """Rows that may be totals; `known`: rows that are something else."""
+def find_suspects(draft: Draft, known: frozenset[int]) -> dict[int, Suspicion]:
+    """Find the rows that may be totals, by number; `known`: numbers of rows that are something else."""
     rows = draft.rows
     records = _Records.of(draft, [at for at in draft.band.body if rows[at].number not in known])
-    out: dict[int, Suspicion] = {}
+    suspicions: dict[int, Suspicion] = {}
     for place, at in enumerate(records.body):
         if (why := _suspicion(records, place)) is not None:
-            out[rows[at].number] = why
+            suspicions[rows[at].number] = why
     plain = [at for at in records.body if records.clarities[at] is Clarity.NOTHING]
-    is_outline = not any(rows[at].number in out for at in plain)
-    heads = outlines.heads(draft, plain) if is_outline else []
-    return {rows[at].number: Suspicion(Clarity.NOTHING, heads=True) for at in heads} | out
+    may_be_outline = not any(rows[at].number in suspicions for at in plain)
+    heads = outlines.heads(draft, plain) if may_be_outline else []
+    return {rows[at].number: Suspicion(Clarity.NOTHING, heads=True) for at in heads} | suspicions
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +86,11 @@ class _Records:
 
     @classmethod
     def of(cls, draft: Draft, body: list[int]) -> "_Records":
+        """Describe these rows of a draft."""
         rows = draft.rows
         clarities = {at: row_clarity(rows[at].values[draft.left : draft.right + 1])[0] for at in body}
         always = _always_filled(draft, body, clarities)
-        lacking = {at: _lacking(rows[at], always) for at in body}
+        lacking = {at: _blank_columns(rows[at], always) for at in body}
         return cls(
             draft,
             body,
@@ -98,27 +99,28 @@ class _Records:
             names=[at for at in always if _holds_names(draft, body, at)],
             lacking=lacking,
             sums=set(outlines.running_sums(draft, body)),
-            under=_under_totals(body, clarities, lacking),
-            ending=_ending(body, clarities, lacking),
+            under=_rows_under_totals(body, clarities, lacking),
+            ending=_footer_rows(body, clarities, lacking),
         )
 
     def outweighs(self, at: int) -> bool:
+        """Whether a row's numbers can be sums of the others."""
         return _outweighs(self.draft, self.body, at)
 
 
 def _suspicion(records: _Records, place: int) -> Suspicion | None:
-    """Why the row at this place of the body may be a total; None if nothing speaks for it."""
+    """Return why the row at this place of the body may be a total; None if nothing speaks for it."""
     draft, body, at = records.draft, records.body, records.body[place]
     row, clarity, lacks = draft.rows[at], records.clarities[at], records.lacking[at]
     if CellKind.NUMBER not in row.kinds and clarity is not Clarity.PLAINLY:
         return None
-    label = next((str(row.values[one]) for one in row.filled if row.kinds[one] == CellKind.TEXT), "")
-    full = _is_full(draft, body, at, records.names, lacks)
+    label = next((str(row.values[column]) for column in row.filled if row.kinds[column] == CellKind.TEXT), "")
+    is_full = _is_full(draft, body, at, records.names, lacks)
     why = Suspicion(
         clarity,
         lacks=len(lacks),
         is_last=_is_last(draft.rows, body, place),
-        charge=not full and _is_charge(row),
+        charge=not is_full and _is_charge(row),
         is_part=_PART(label) is not None,
         tops=not place and len(body) > ADDENDS and records.outweighs(at),
         under=at in records.under,
@@ -127,7 +129,7 @@ def _suspicion(records: _Records, place: int) -> Suspicion | None:
     if _is_balance(row, label) or (not place and _MOST(label)):
         return why._replace(clarity=Clarity.PLAINLY)
     if clarity > Clarity.NOTHING:
-        return why._replace(full=full, named=clarity is Clarity.NAMED and _likeliest(draft, at) is Label.TOTAL)
+        return why._replace(full=is_full, named=clarity is Clarity.NAMED and _likeliest(draft, at) is Label.TOTAL)
     return why if _is_placed_as_total(records, place, why) else None
 
 
@@ -154,42 +156,42 @@ def _is_bare_as_total(records: _Records, at: int, why: Suspicion) -> bool:
     return bool(lacks) and (at in records.ending or why.is_last or records.always[0] in lacks)
 
 
-def _under_totals(body: Sequence[int], clarities: dict[int, Clarity], bare: dict[int, list[int]]) -> set[int]:
-    """Rows right below a total that lack all that it lacks: what footers add, and last year's figures."""
-    out: set[int] = set()
-    total: set[int] = set()
+def _rows_under_totals(body: Sequence[int], clarities: dict[int, Clarity], lacking: dict[int, list[int]]) -> set[int]:
+    """Return the rows right below a total that lack all that it lacks: what footers add, and last year's figures."""
+    under: set[int] = set()
+    lacks_of_total: set[int] = set()
     for at in body:
-        if total and total.issubset(bare[at]):
-            out.add(at)
+        if lacks_of_total and lacks_of_total.issubset(lacking[at]):
+            under.add(at)
         else:
-            total = set(bare[at]) if clarities[at] >= Clarity.NAMED else set()
-    return out
+            lacks_of_total = set(lacking[at]) if clarities[at] >= Clarity.NAMED else set()
+    return under
 
 
-def _ending(body: Sequence[int], clarities: dict[int, Clarity], bare: dict[int, list[int]]) -> set[int]:
-    """The last rows, as far as they lack what records have, or are labelled; and the very last."""
-    out = set(body[-1:])
+def _footer_rows(body: Sequence[int], clarities: dict[int, Clarity], lacking: dict[int, list[int]]) -> set[int]:
+    """Return the last rows, as far as they lack what records have, or are labelled; and the very last."""
+    footer = set(body[-1:])
     for at in reversed(body[-STATISTICS:]):
-        if not bare[at] and not clarities[at]:
+        if not lacking[at] and not clarities[at]:
             break
-        out.add(at)
-    return out
+        footer.add(at)
+    return footer
 
 
-def _lacking(row: Row, always: Sequence[int]) -> list[int]:
-    """Those of the columns, in order, that are blank in a row."""
-    if always and len(row.kinds) > always[-1] and CellKind.BLANK not in row.kinds[always[0] : always[-1] + 1]:
+def _blank_columns(row: Row, columns: Sequence[int]) -> list[int]:
+    """Return those of the columns, in order, that are blank in a row."""
+    if columns and len(row.kinds) > columns[-1] and CellKind.BLANK not in row.kinds[columns[0] : columns[-1] + 1]:
         return []
-    return [one for one in always if not _holds(row, one)]
+    return [column for column in columns if not _fills(row, column)]
 
 
 def _is_full(draft: Draft, body: Sequence[int], at: int, names: Sequence[int], lacks: Sequence[int]) -> bool:
     """Whether a row has the names and dates that records have; it may lack what another record lacks, too."""
-    held = sum(one not in lacks for one in names)
-    if held <= 1 or not lacks:
-        return held > 1
-    others = [draft.rows[one] for one in body[:SAMPLE] if one != at]
-    return all(any(not _holds(row, one) and row.width > held for row in others) for one in lacks)
+    filled_names = sum(column not in lacks for column in names)
+    if filled_names <= 1 or not lacks:
+        return filled_names > 1
+    others = [draft.rows[other] for other in body[:SAMPLE] if other != at]
+    return all(any(not _fills(row, column) and row.width > filled_names for row in others) for column in lacks)
 
 
 def _counts_marks(draft: Draft, above: Sequence[int], row: Row) -> bool:
@@ -198,14 +200,15 @@ def _counts_marks(draft: Draft, above: Sequence[int], row: Row) -> bool:
     if len(counted) < 2 or len(above) < ADDENDS or any(draft.rows[at].skipped for at in above[1:]):
         return False
     for column in counted:
-        texts = Counter(str(draft.rows[at].values[column]) for at in above if _holds(draft.rows[at], column))
-        numbers = any(draft.rows[at].kinds[column : column + 1] == _NUMBER for at in above)
-        if numbers or number_of(row.values[column], max) not in (texts.total(), *texts.values()):
+        texts = Counter(str(draft.rows[at].values[column]) for at in above if _fills(draft.rows[at], column))
+        has_numbers = any(draft.rows[at].kinds[column : column + 1] == _NUMBER for at in above)
+        if has_numbers or number_of(row.values[column], max) not in (texts.total(), *texts.values()):
             return False
     return True
 
 
 def _is_charge(row: Row) -> bool:
+    """Whether one of a row's first cells is called what footers add to a sum or take off."""
     texts = (str(row.values[at]) for at in row.filled[:3] if row.kinds[at] in (CellKind.TEXT, CellKind.FILLER))
     return any(_CHARGE(text) for text in texts)
 
@@ -221,7 +224,8 @@ def _is_last(rows: Sequence[Row], body: Sequence[int], place: int) -> bool:
 
 
 def _always_filled(draft: Draft, body: Sequence[int], clarities: dict[int, Clarity]) -> list[int]:
-    """Columns that nearly all records fill: those above the first total, as the rows below may be its footer."""
+    """Return the columns that nearly all records fill: those above the first total, as the rows below may be its
+    footer."""
     several = [at for at in body if draft.rows[at].width > 1]
     body = several if len(several) > 1 else body  # what a single cell leaves blank says nothing
     labelled = [n for n, at in enumerate(body) if clarities[at] >= Clarity.NAMED]
@@ -229,43 +233,44 @@ def _always_filled(draft: Draft, body: Sequence[int], clarities: dict[int, Clari
     if len(above) < 2:  # words for totals are what names are made of here
         above = body
     above = above[: len(above) - min(FEW, len(above) // 3)]  # the last ones may be no records
-    some = [draft.rows[at] for at in above[:SAMPLE]]
-    most = max(1, int((1 - ALWAYS) * len(some)))  # rows that may lack it
-    held = {c: sum(_holds(row, c) for row in some) for c in range(draft.left, draft.right + 1)}
-    return [c for c, count in held.items() if count > 1 and len(some) - count <= most]
+    sample = [draft.rows[at] for at in above[:SAMPLE]]
+    most = max(1, int((1 - ALWAYS) * len(sample)))  # rows that may lack it
+    counts = {column: sum(_fills(row, column) for row in sample) for column in range(draft.left, draft.right + 1)}
+    return [column for column, count in counts.items() if count > 1 and len(sample) - count <= most]
 
 
 def _holds_names(draft: Draft, body: Sequence[int], column: int) -> bool:
     """Whether a column has several values, mostly texts or dates."""
-    held = [draft.rows[at] for at in body[:SAMPLE] if _holds(draft.rows[at], column)]
-    others = sum(1 for row in held if row.kinds[column] != CellKind.NUMBER)
-    return others * 2 > len(held) and len({str(row.values[column]) for row in held}) > 1
+    filled = [draft.rows[at] for at in body[:SAMPLE] if _fills(draft.rows[at], column)]
+    others = sum(1 for row in filled if row.kinds[column] != CellKind.NUMBER)
+    return others * 2 > len(filled) and len({str(row.values[column]) for row in filled}) > 1
 
 
 def _outweighs(draft: Draft, body: Sequence[int], at: int) -> bool:
-    """Whether a row's numbers can be sums of the others: none is below the values kept of its column."""
+    """Whether a row's numbers can be sums of the others: none is below what the stored rows of its column add up to."""
     row = draft.rows[at]
-    others = [draft.rows[one] for one in body if one != at]
-    seen = 0
+    others = [draft.rows[other] for other in body if other != at]
+    compared = 0
     for column in row.filled:
         if draft.left <= column <= draft.right and row.kinds[column] == CellKind.NUMBER:
-            own = number_of(row.values[column], max)
-            held = [number_of(one.values[column], min) for one in others if _holds(one, column)]
-            numbers = [n for n in held if n is not None]
-            if own is None or len(numbers) < ADDENDS or len(numbers) * 2 < len(held):
+            candidate = number_of(row.values[column], max)
+            cells = [number_of(other.values[column], min) for other in others if _fills(other, column)]
+            numbers = [number for number in cells if number is not None]
+            if candidate is None or len(numbers) < ADDENDS or len(numbers) * 2 < len(cells):
                 return False
-            below = sum(1 for n in numbers if n < 0)
-            if below <= RARELY * len(numbers) and own < sum(numbers) * (1 - EXACT):
+            negative = sum(1 for number in numbers if number < 0)
+            if negative <= RARELY * len(numbers) and candidate < sum(numbers) * (1 - EXACT):
                 return False
-            seen += 1
-    return seen > 0
+            compared += 1
+    return compared > 0
 
 
-def _holds(row: Row, column: int) -> bool:
+def _fills(row: Row, column: int) -> bool:
+    """Whether a row has a value in a column."""
     return column < len(row.kinds) and row.kinds[column] != CellKind.BLANK
 
 
 def _likeliest(draft: Draft, at: int) -> Label:
-    """The likeliest label of the row by itself."""
+    """Return the likeliest label of the row by itself."""
     chances = draft.chances[at]
     return max(Label, key=chances.__getitem__)

@@ -6,7 +6,7 @@ import re
 
 from runner.engine.scan import scan_file
 from runner.engine.structure import TableDetector
-from runner.engine.structure.detection import KEPT
+from runner.engine.structure.detection import MOST_STORED
 from runner.engine.structure.features import names
 from runner.engine.structure.tables import NAMES
 
@@ -31,7 +31,7 @@ def test_the_page_lists_every_label():
 
 def test_the_page_counts_facts_and_rows_right():
     assert f"by {len(names())} facts" in PAGE
-    assert f"at most {KEPT:,}" in PAGE
+    assert f"at most {MOST_STORED:,}" in PAGE
 
 
 def test_the_rule_of_the_page_leaves_its_row_out():
