@@ -11,6 +11,7 @@ import json
 import os
 import random
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -66,20 +67,33 @@ def install(venvs: Path, name: str, requirements: tuple[str, ...]) -> Path:
         wanted = "\n".join(requirements)
         if done.exists() and done.read_text() == wanted:
             return home / "bin"
-        try:
-            # With our own pip, where there is one: it takes seconds to put another into a venv.
-            ours = importlib.util.find_spec("pip") is not None
-            python = str(home / "bin" / "python")
-            venv = [sys.executable, "-m", "venv", *(["--without-pip"] if ours else []), str(home)]
-            pip = [sys.executable, "-m", "pip", "--python", python] if ours else [python, "-m", "pip"]
-            options = ["--quiet", "--disable-pip-version-check", "--no-compile"]
-            for command in (venv, [*pip, "install", *options, *requirements]):
-                subprocess.run(command, check=True, capture_output=True)
-        except subprocess.CalledProcessError as error:
-            lines = error.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no words"]
-            raise StoreUnavailable(f"cannot install {', '.join(requirements)} into {home}: {lines[0]}") from error
+        _fill(home, requirements)
         done.write_text(wanted)
     return home / "bin"
+
+
+def _fill(home: Path, requirements: tuple[str, ...]) -> None:
+    """Make a venv with these packages in the folder `home`; raises StoreUnavailable if that fails.
+
+    With uv where it is on the PATH, which takes a fifth of pip's time. With pip where it is not, or failed: uv reads
+    none of pip's settings.
+    """
+    python = str(home / "bin" / "python")
+    # With our own pip, where there is one: it takes seconds to put another into a venv.
+    ours = importlib.util.find_spec("pip") is not None
+    pip = [sys.executable, "-m", "pip", "--python", python] if ours else [python, "-m", "pip"]
+    options = ["--quiet", "--disable-pip-version-check", "--no-compile"]
+    try:
+        venv = [sys.executable, "-m", "venv", *(["--without-pip"] if ours else []), str(home)]
+        subprocess.run(venv, check=True, capture_output=True)
+        if uv := shutil.which("uv"):
+            with_uv = [uv, "pip", "install", "--quiet", "--python", python, *requirements]
+            if subprocess.run(with_uv, check=False, capture_output=True).returncode == 0:
+                return
+        subprocess.run([*pip, "install", *options, *requirements], check=True, capture_output=True)
+    except subprocess.CalledProcessError as error:
+        lines = error.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no words"]
+        raise StoreUnavailable(f"cannot install {', '.join(requirements)} into {home}: {lines[0]}") from error
 
 
 @contextlib.contextmanager

@@ -1,9 +1,11 @@
 """`ade up --local-cloud`: what it prints can be copied without harm, and its ports stay what they were."""
 
 import json
+import os
 import re
 import shlex
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +13,8 @@ import pytest
 
 from console.cli.use_local_cloud import how_to
 from core.errors import UsageError
-from infra.deploy.local_cloud import Ports, Server, free_port, reserve_ports
+from infra.deploy.local_cloud import Ports, Server, free_port, install, reserve_ports
+from tests.support.wheels import make_wheel
 
 STORE = Server("SeaweedFS", "http://127.0.0.1:8333", "key", "secret", 1)
 USUAL = {"s3": 0, "aws": 0, "webhook": 0}
@@ -44,6 +47,34 @@ class TestPrintedCommands:
     def test_the_folder_is_made_before(self):
         lines = [line.strip() for line in how_to(STORE, {})]
         assert lines.index("mkdir -p drop") < next(n for n, line in enumerate(lines) if line.startswith("aws "))
+
+
+class TestInstall:
+    WITH_UV = '#!/bin/sh\necho "$@" > "$0.asked"\nexit {code}\n'
+
+    @pytest.fixture(params=[0, 2])
+    def uv(self, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, int]:
+        """A uv that installs nothing, and its exit code."""
+        program = tmp_path / "tools" / "uv"
+        program.parent.mkdir()
+        program.write_text(self.WITH_UV.format(code=request.param))
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+        monkeypatch.setenv("PIP_NO_INDEX", "1")
+        return program, request.param
+
+    def test_uv_is_asked_where_it_is_there_and_pip_where_uv_fails(self, tmp_path: Path, uv: tuple[Path, int]):
+        program, code = uv
+        wheel = make_wheel(tmp_path, "apple")
+        bin_folder = install(tmp_path / "venvs", "fruit", (str(wheel),))
+        python = str(bin_folder / "python")
+        assert program.with_name("uv.asked").read_text().split() == [
+            "pip", "install", "--quiet", "--python", python, str(wheel),
+        ]  # fmt: skip
+        found = subprocess.run([python, "-c", "import apple"], check=False, capture_output=True)
+        assert (found.returncode == 0) == (code != 0)
+        program.unlink()
+        assert install(tmp_path / "venvs", "fruit", (str(wheel),)) == bin_folder, "it is not installed again"
 
 
 class TestFreePort:
