@@ -37,6 +37,7 @@ OK, WARNING, WRONG = "ok", "warning", "wrong"
 _LITTLE_BYTES, _LOW_BYTES = 100 * 1024**2, 1024**3
 _SKEW_SECONDS = 2.0
 _FEW_WATCHES = 8192
+_NAMED_LINKS = 5
 _LEAST_PYTHON = (3, 11)
 
 
@@ -166,6 +167,21 @@ def check_watch(folder: Path) -> Iterator[Check]:
         yield Check(name, level, f"the inbox has {plural(needed, 'folder')} and the limit is {limit} watches", remedy)
     else:
         yield Check(name, OK, f"inotify, {plural(needed, 'folder')} of {limit or 'unknown'} watches")
+
+
+def check_links(folder: Path) -> Iterator[Check]:
+    """Links among the standing workflows and overlays, which the bucket does not follow: nothing reads them."""
+    bucket = folder / "bucket"
+    links: list[str] = []
+    for at, folders, files in os.walk(bucket / "configs"):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        links += [
+            str((Path(at) / name).relative_to(bucket)) for name in (*folders, *files) if (Path(at) / name).is_symlink()
+        ]
+    if links:
+        named = ", ".join(sorted(links)[:_NAMED_LINKS]) + (", …" if len(links) > _NAMED_LINKS else "")
+        message = f"links are not followed, so nothing reads {escape_controls(named)}"
+        yield Check("configs", WARNING, message, "put the files themselves there: cp -rL")
 
 
 def _limit(name: str) -> int | None:

@@ -97,6 +97,17 @@ def test_a_table_that_is_no_database_is_named(ade):
     assert found(ade("doctor", "--json", expect=1), "table")
 
 
+def test_a_workflow_that_is_a_link_is_named(ade):
+    elsewhere = ade.write("elsewhere/manifest.json", "{}").parent
+    shared = ade.data / "bucket/configs/_shared"
+    shared.mkdir(parents=True)
+    (shared / "members").symlink_to(elsewhere)
+    done = ade("doctor", "--json")
+    (check,) = [check for check in done.json["checks"] if check["name"] == "configs"]
+    assert check["level"] == "warning"
+    assert "configs/_shared/members" in check["said"]
+
+
 def test_people_read_the_remedy_below_the_finding(ade):
     said = ade("doctor", expect=1, ADE_MAX_CONCURRENCY="many").out
     assert "fix: correct or unset ADE_MAX_CONCURRENCY" in said

@@ -58,6 +58,7 @@ def _all(*, deep: bool) -> Iterator[Check]:
     if usable and (remote or (folder / "ade.sqlite").exists()):
         yield from guarded("table", _of_stack(settings, newest, deep=deep))
     yield from guarded("change notice", checks.check_watch(folder))
+    yield from guarded("configs", checks.check_links(folder))
     yield from guarded("sandbox", _sandbox(settings))
     yield from checks.check_network(settings)
     yield from checks.check_wheelhouse(settings)
