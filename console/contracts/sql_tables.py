@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from console.contracts.foreign import (
@@ -18,12 +19,13 @@ from console.contracts.foreign import (
 from core.fields import FieldSpec, FieldType, fits
 from core.manifests import Manifest
 
-_TOKEN: Final = re.compile(
-    r"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/)|'(?P<text>(?:[^'\\]|''|\\.)*)'|"(?P<double>(?:[^"]|"")*)"|`(?P<back>[^`]*)`"""
+_SYNTAX: Final = (
+    r"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/)|'(?P<text>TEXT)'|"(?P<double>(?:[^"]|"")*)"|`(?P<back>[^`]*)`"""
     r"""|\$(?P<tag>(?:[^\W\d]\w{0,62})?)\$(?P<dollars>.*?)\$(?P=tag)\$"""
-    r"""|\[(?P<bracket>[^\]\n]{0,200})\]|(?P<number>\d+(?:\.\d+)?)|(?P<word>[^\W\d]\w*)|(?P<sign><=|>=|<>|!=|::|.)""",
-    re.DOTALL,
+    r"""|\[(?P<bracket>[^\]\n]{0,200})\]|(?P<number>\d+(?:\.\d+)?)|(?P<word>[^\W\d]\w*)|(?P<sign><=|>=|<>|!=|::|.)"""
 )
+_STANDARD: Final = re.compile(_SYNTAX.replace("TEXT", r"(?:[^']|'')*"), re.DOTALL)
+_ESCAPED: Final = re.compile(_SYNTAX.replace("TEXT", r"(?:[^'\\]|''|\\.)*"), re.DOTALL)  # \' is no end, as in MySQL
 _KIND_OF: Final = {"double": "name", "back": "name", "bracket": "name", "dollars": "text"}
 _MOST_TOKENS: Final = 200_000
 _QUOTES: Final = ("'", '"', "`")
@@ -85,8 +87,19 @@ def is_sql(text: str) -> bool:
 
 
 def _tokens(text: str) -> list[_Token]:
+    """The tokens of a text. Backslashes escape where MySQL's back quotes are, or where nothing else makes sense."""
+    first, second = (_ESCAPED, _STANDARD) if "`" in text else (_STANDARD, _ESCAPED)
+    try:
+        return _tokens_by(first, text)
+    except ContractRefused:
+        with suppress(ContractRefused):
+            return _tokens_by(second, text)
+        raise
+
+
+def _tokens_by(form: re.Pattern[str], text: str) -> list[_Token]:
     found = []
-    for match in _TOKEN.finditer(text):
+    for match in form.finditer(text):
         kind = match.lastgroup or "sign"
         if kind == "skip":
             continue

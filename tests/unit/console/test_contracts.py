@@ -54,6 +54,16 @@ def test_a_table_comes_back_but_for_what_sql_cannot_say(tmp_path):
     assert not back["code"].required, "a warning is no constraint"
 
 
+@pytest.mark.parametrize("written", ["\\", "it's \\", "a\\'b", "C:\\'; --"])
+def test_backslashes_and_quotes_come_back_from_a_table(written, tmp_path):
+    fields = [{"name": "a", "description": written, "allowed": [written, "x"]}, {"name": "b", "type": "date"}]
+    manifest = parse_manifest(
+        json.dumps({"manifest": 1, "name": "t", "description": written, "fields": fields}).encode()
+    )
+    first, second = fields_read(tmp_path, exported(manifest, "postgres"))
+    assert (first.description, first.allowed, second.type) == (written, (written, "x"), "date")
+
+
 def test_the_json_schema_judges_rows():
     schema = json.loads(exported(MANIFEST, "jsonschema"))
     jsonschema.Draft202012Validator.check_schema(schema)
