@@ -64,11 +64,12 @@ class FieldEvidence(Strict):
 class OpenQuestion(Strict):
     """Something that a person knows better than the samples; without an answer nothing is changed."""
 
-    kind: Literal["same_column", "type", "date_order", "unique", "allowed"]
+    kind: Literal["same_column", "type", "date_order", "unique", "allowed", "pattern"]
     field: str
     text: Annotated[str, Field(max_length=500)]
     change: Spec
     examples: Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_length=20)] = ()
+    refusal: Spec = Field(default_factory=dict)  # what a no of a person changes, where it says as much as a yes
 
 
 class DraftDocument(Strict):

@@ -1,7 +1,8 @@
 """How often real files break what was drafted from their first half: `python -m tests.bench.draft_halves [FOLDER…]`.
 
 Takes the CSV files of the shared corpus that are one table with its header in the first row. Three parts of the first half
-are the samples, the second half is the later file; many files are sorted, so this is harder than a sender's next file.
+are the samples, three of the second half are the later files; many files are sorted, so these are harder than a sender's
+next file. A case is a rule of the draft that meets a later file.
 """
 
 import csv
@@ -41,16 +42,16 @@ def write(path: Path, rows: list[list[str]]) -> Path:
 
 
 def judge(rows: list[list[str]], folder: Path, cases: Counter[str], breaks: Counter[str]) -> None:
-    half = len(rows) // 2
-    part = half // SAMPLES
-    samples = [write(folder / f"{n}.csv", [rows[0], *rows[1 + n * part : 1 + (n + 1) * part]]) for n in range(SAMPLES)]
-    manifest = drafted(samples)
-    hit = broken(manifest, write(folder / "later.csv", [rows[0], *rows[half:]]), folder)
-    for spec in manifest["fields"]:
-        for rule, code in RULES.items():
-            if rule in spec and (rule != "type" or spec["type"] not in ("text", "enum")):
-                cases[rule] += 1
-                breaks[rule] += (spec["name"], code) in hit
+    part = len(rows) // (2 * SAMPLES)
+    parts = [[rows[0], *rows[1 + n * part : 1 + (n + 1) * part]] for n in range(2 * SAMPLES)]
+    manifest = drafted([write(folder / f"{n}.csv", part) for n, part in enumerate(parts[:SAMPLES])])
+    for later in parts[SAMPLES:]:
+        hit = broken(manifest, write(folder / "later.csv", later), folder)
+        for spec in manifest["fields"]:
+            for rule, code in RULES.items():
+                if rule in spec and (rule != "type" or spec["type"] not in ("text", "enum")):
+                    cases[rule] += 1
+                    breaks[rule] += (spec["name"], code) in hit
 
 
 def main(folders: list[str]) -> None:

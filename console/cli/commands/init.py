@@ -88,6 +88,12 @@ class _Decision(NamedTuple):
     question: "OpenQuestion"
     yes: bool
     by_person: bool
+    no: bool = False  # a person said so, which is more than no answer
+
+    @property
+    def change(self) -> "Spec":
+        """What the answer changes in the field."""
+        return self.question.change if self.yes else self.question.refusal if self.no else {}
 
     def as_json(self) -> dict[str, object]:
         answer = "yes" if self.yes else "no"
@@ -208,14 +214,14 @@ def _ask(question: "OpenQuestion", out: Printer) -> _Decision:
         answer = input("  y/N: ").strip().casefold()
     except EOFError:
         answer = ""
-    return _Decision(question, yes=answer in ("y", "yes"), by_person=True)
+    return _Decision(question, yes=answer in ("y", "yes"), by_person=True, no=answer in ("n", "no"))
 
 
 def _with_answers(spec: "Spec", decisions: "Sequence[_Decision]") -> "Spec":
     """A field with what a person decided about it."""
     for one in decisions:
-        if one.yes and one.question.field == spec["name"] and one.question.kind != "same_column":
-            spec = {**spec, **one.question.change}
+        if one.question.field == spec["name"] and one.question.kind != "same_column":
+            spec = {**spec, **one.change}
     return spec
 
 

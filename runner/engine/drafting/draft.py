@@ -160,6 +160,7 @@ def _encode_question(question: DraftQuestion) -> Json:
         "text": question.text,
         "change": question.change,
         "examples": list(question.examples),
+        "refusal": dict(question.refusal),
     }
 
 

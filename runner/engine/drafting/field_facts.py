@@ -143,6 +143,11 @@ class FieldFacts:
             return True
         return max(self.meanings.values(), default=0.0) < PLAIN and not self.words.isdisjoint(_ID_WORDS)
 
+    @property
+    def is_understood(self) -> bool:
+        """Whether a header plainly says what the values are, or that they name things."""
+        return max(self.meanings.values(), default=0.0) >= PLAIN or self.is_identifier
+
     @cached_property
     def is_personal(self) -> bool:
         """Whether the values may be about people: none of them may become a part of the manifest."""

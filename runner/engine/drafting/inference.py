@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from math import ceil, log10
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from runner.engine.common.fields import NUMERIC, TEMPORAL
@@ -19,8 +20,10 @@ from runner.engine.values.words import BOOLEANS
 
 Spec = dict[str, Any]  # a field as the manifest writes it
 NEVER_TWICE: Final = "never twice in one sample"
-_FEW_ROWS: Final = 20  # below this nothing is said about blanks
+_FEW_ROWS: Final = 20  # rows without a blank that a key needs to be required
 _ALONE_ROWS: Final = 50  # the same for a single sample
+_FULL_ROWS: Final = 100  # the same for other fields: where 3 % are blank, so many rows nearly always show it
+_FEW_TYPED: Final = 5  # values that show a type in a column that is mostly blank
 _KEY_ROWS: Final = 30  # rows that a key needs without a repeat
 _CODES: Final = 50  # values that a pattern needs
 _SLIPS: Final = 0.02  # share of values that may not be of the type, which then is a warning
@@ -52,6 +55,7 @@ class DraftQuestion(NamedTuple):
     text: str
     change: Spec  # what a yes changes in the field
     examples: tuple[str, ...] = ()
+    refusal: Mapping[str, Any] = MappingProxyType({})  # what a no of a person changes, where it says as much as a yes
 
 
 class Inference:
@@ -95,6 +99,8 @@ class Inference:
             if not is_meant(facts) or (bad := facts.bad(kind)) == facts.values:
                 continue
             field_type = _field_type(kind, facts)
+            if facts.values < _FEW_TYPED and 2 * facts.values < facts.rows and not facts.is_about(field_type):
+                continue  # a few values in a column that is mostly blank
             if not bad:
                 self.spec["type"] = field_type
                 self.evidence.append(f"all {_A_VALID[field_type]}")
@@ -147,14 +153,12 @@ class Inference:
         elif orders := self._report_mixed_orders(kind):
             self.evidence.append(orders)
         elif len(formats) > 1:
-            first = next((form for form in formats if form.startswith("%d")), formats[0])
+            day_form = next((form for form in formats if form.startswith("%d")), formats[0])
+            month_form = next((form for form in formats if form.startswith("%m")), formats[-1])
             self.evidence.append("nothing shows whether the day or the month comes first")
             text = "does the day come before the month?"
-            self.questions.append(
-                DraftQuestion(
-                    "date_order", facts.name, text, {"day_first": True, "formats": [first]}, _example_values(facts)
-                )
-            )
+            day, month = ({"day_first": form == day_form, "formats": [form]} for form in (day_form, month_form))
+            self.questions.append(DraftQuestion("date_order", facts.name, text, day, _example_values(facts), month))
 
     def _report_mixed_orders(self, kind: str) -> str:
         """Say in words that the samples write dates in different orders; empty if they do not."""
@@ -171,11 +175,17 @@ class Inference:
         if len(facts.files) < self._files:
             self.spec["optional"] = True
             self.evidence.append(f"{self._files - len(facts.files)} of {self._files} samples have no such column")
-        elif not blank and facts.rows >= (_FEW_ROWS if self._files > 1 else _ALONE_ROWS):
+        elif not blank and facts.rows >= self._full_rows():
             self.spec["required"] = True
             self.evidence.append("never blank")
         elif blank:
             self.evidence.append(f"{blank:,} blank")
+
+    def _full_rows(self) -> int:
+        """Return how many rows without a blank show that the field is never blank; a key shows it sooner."""
+        if self._facts.is_identifier and not self._facts.any_of("repeats"):
+            return _FEW_ROWS if self._files > 1 else _ALONE_ROWS
+        return _FULL_ROWS
 
     def _set_key(self) -> None:
         """Set `unique` for a column that names its rows, without a repeat in any sample; ask if the rows are few."""
@@ -217,7 +227,10 @@ class Inference:
             self.questions.append(DraftQuestion("allowed", facts.name, text, change, tuple(values[:10])))
 
     def _set_pattern(self) -> None:
-        """Set the pattern of codes that all values match, if need be after writing them in capitals."""
+        """Set the pattern of codes that all values match, if need be after writing them in capitals.
+
+        Where letters vary under a header that says nothing, the values may be words as well: then it asks.
+        """
         facts = self._facts
         kind: str = self.spec["type"]
         if kind not in ("text", "phone") or facts.overflow or "pattern" in facts.declared or facts.values < _CODES:
@@ -233,13 +246,17 @@ class Inference:
             for text, times in counts.items():
                 capitals[text.upper()] += times
             pattern, in_capitals = pattern_of(capitals, counted=counted, most_fillers=fillers), True
-        if pattern is not None and facts.is_personal and _has_word(pattern):
+        if pattern is None or (facts.is_personal and _has_word(pattern)):
             return
-        if pattern is not None:
-            self.spec["pattern"] = pattern
-            self.evidence.append(f"all match {pattern}" + (" in capitals" if in_capitals else ""))
-            if in_capitals:
-                self.spec["clean"] = [*self.spec.get("clean", ["strip"]), "upper"]
+        change: Spec = {"pattern": pattern}
+        if in_capitals:
+            change["clean"] = [*self.spec.get("clean", ["strip"]), "upper"]
+        if "[A-Z]" in pattern and not facts.is_understood:
+            text = f"all {facts.values:,} values match {pattern}: must every value?"
+            self.questions.append(DraftQuestion("pattern", facts.name, text, change, _example_values(facts)))
+            return
+        self.spec.update(change)
+        self.evidence.append(f"all match {pattern}" + (" in capitals" if in_capitals else ""))
 
     def _set_range(self) -> None:
         """Set wide bounds that only mistakes exceed: ten times as much, decades apart."""

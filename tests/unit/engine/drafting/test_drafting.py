@@ -204,6 +204,7 @@ def test_an_open_order_of_day_and_month_is_a_question(tmp_path):
     assert not {"formats", "day_first"} & set(specs(document)["due_date"])
     (question,) = [q for q in document["questions"] if q["kind"] == "date_order"]
     assert question["change"] == {"day_first": True, "formats": ["%d/%m/%Y"]}
+    assert question["refusal"] == {"day_first": False, "formats": ["%m/%d/%Y"]}
 
 
 @pytest.mark.parametrize("value", ["Ann Lee {}", "Ann{}", "ann.lee{}"])
@@ -418,3 +419,26 @@ def test_a_sample_without_rows_proves_nothing_and_is_noted(tmp_path):
         "blank.csv: no table was found, so it was not used",
         "header.csv: has a header and no rows, so it was not used",
     ]
+
+
+def test_a_field_is_required_only_if_many_rows_have_no_blank(tmp_path):
+    def found(rows):
+        return specs(drafted(tmp_path, {"a.csv": table(rows, code=lambda n: f"A{n:04}", remark=lambda n: f"word{n}")}))
+
+    assert ["required" in spec for spec in found(99).values()] == [True, False]
+    assert ["required" in spec for spec in found(100).values()] == [True, True]
+
+
+def test_letters_that_vary_under_a_header_that_says_nothing_are_a_question(tmp_path):
+    codes = [f"{10 + n}{chr(65 + n % 26)}{chr(65 + n % 17)}" for n in range(60)]
+    plain = drafted(tmp_path, {"a.csv": [["Order number", "n"], *zip(codes, range(60), strict=True)]})
+    assert specs(plain)["order_number"]["pattern"] == "[0-9]{2,}[A-Z]{2}"
+    odd = drafted(tmp_path, {"a.csv": [["Gro laid", "n"], *zip(codes, range(60), strict=True)]})
+    assert "pattern" not in specs(odd)["gro_laid"]
+    (question,) = [q for q in odd["questions"] if q["kind"] == "pattern"]
+    assert question["change"] == {"pattern": "[0-9]{2,}[A-Z]{2}"}
+
+
+def test_a_single_value_shows_no_type(tmp_path):
+    rows = table(40, name=lambda n: f"word{n}", remark=lambda n: "https://example.com" if n == 7 else "")
+    assert specs(drafted(tmp_path, {"a.csv": rows}))["remark"]["type"] == "text"
