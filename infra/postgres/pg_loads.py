@@ -4,6 +4,8 @@ Theory of operation. One transaction per load: it locks the table's name, reads 
 has the server read the CSV file into a temporary table (COPY), moves the rows over, and notes the job in the ledger.
 Rows that are only added, and need no change on the way, are read into the table itself, which costs less: the defaults
 of its first two columns say which job they are of and number them.
+No index finds a job's rows, which would cost each row some time: the ledger notes the pages that they went to. If
+unloading does not find all of them there, because somebody changed or moved some, it reads the whole table.
 What an upsert or a replacement takes away is put aside as JSON under the job's id, so that unloading the job puts it
 back. A crash anywhere leaves nothing; a second load of the same rows finds the ledger's entry and changes nothing.
 """
@@ -13,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import psycopg
 from psycopg import sql
@@ -43,7 +45,6 @@ _LIMIT_EXCEEDED: Final = "54"  # the class of errors about the server's own limi
 _READ_ONLY: Final = "25006"  # a server that follows another, until it takes over
 _LONGEST_NAME: Final = 63  # bytes of an identifier
 _JOB_SETTING: Final = "ade.job"  # of a transaction: the job whose rows it adds
-_BLOOM_INDEXES: Final = 140_000  # the first version of a server that has them
 _STAGED: Final = sql.Identifier("ade_staged")
 # What information_schema calls the types that we make.
 _PRESENT_TYPES: Final = {"timestamp without time zone": "timestamp", "time without time zone": "time"}
@@ -51,6 +52,7 @@ _LEDGER: Final = """
 CREATE TABLE IF NOT EXISTS {ledger} (
   job_id text NOT NULL, name text NOT NULL, line text NOT NULL, stamp double precision NOT NULL, digest text NOT NULL,
   rows bigint NOT NULL, loaded_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (job_id, name));
+ALTER TABLE {ledger} ADD COLUMN IF NOT EXISTS first_page bigint, ADD COLUMN IF NOT EXISTS end_page bigint;
 CREATE TABLE IF NOT EXISTS {replaced} (job_id text NOT NULL, name text NOT NULL, row jsonb NOT NULL);
 CREATE INDEX IF NOT EXISTS ade_replaced_job ON {replaced} (job_id, name);
 """
@@ -59,6 +61,14 @@ CREATE INDEX IF NOT EXISTS ade_replaced_job ON {replaced} (job_id, name);
 _JOB_FUNCTION: Final = """
 CREATE OR REPLACE FUNCTION {function}() RETURNS text IMMUTABLE LANGUAGE sql AS {body}
 """
+
+
+class _Noted(NamedTuple):
+    """What the ledger says of a job's rows in a table."""
+
+    rows: int
+    first_page: int | None  # that they went to; None: unknown
+    end_page: int | None  # the one after the last
 
 
 class PostgresLoads:
@@ -80,6 +90,7 @@ class PostgresLoads:
                 return done
             self._remove_job(cursor, batch.job_id, batch.rule.table)
             types = self._fit_table(cursor, batch)
+            pages = self._pages(cursor, batch.rule.table)
             fits = all(types[column.name] == sql_type(column) for column in batch.columns)
             if batch.rule.mode == "append" and fits and not may_have_guards(rows, batch.delimiter):
                 count = self._copy_over(cursor, batch, rows)
@@ -87,8 +98,8 @@ class PostgresLoads:
                 self._stage(cursor, batch, rows)
                 self._make_room(cursor, batch, types)
                 count = self._move_over(cursor, batch, types)
-            self._index(cursor, batch.rule.table)
-            self._note(cursor, batch, count)
+            # The last page of before may have had room.
+            self._note(cursor, batch, _Noted(count, max(0, pages - 1), self._pages(cursor, batch.rule.table)))
             return count
 
     def unload(self, job_id: str) -> int:
@@ -100,7 +111,7 @@ class PostgresLoads:
             )
             names = [str(name) for (name,) in cursor.fetchall()]
             for name in names:
-                self._lock(cursor, name)
+                self._prepare(cursor, name)
             return sum(self._remove_job(cursor, job_id, name) for name in names)
 
     def erase(self, tenant: str) -> int:
@@ -112,7 +123,7 @@ class PostgresLoads:
             cursor.execute(of_tenant.format(self._ledger), [f"{tenant}/"])
             mine = [(str(job_id), str(name)) for job_id, name in cursor.fetchall()]
             for name in sorted({name for _, name in mine}):
-                self._lock(cursor, name)
+                self._prepare(cursor, name)
             for job_id, name in mine:
                 put_aside = sql.SQL("DELETE FROM {} WHERE name = %s AND row ->> {} = %s")
                 cursor.execute(put_aside.format(self._replaced, JOB_COLUMN), [name, job_id])
@@ -138,9 +149,11 @@ class PostgresLoads:
             raise LoadRefused(f"the database refused it ({type(error).__name__}, {code}); see its log") from None
 
     def _prepare(self, cursor: psycopg.Cursor[Any], table: str) -> None:
-        made = sql.SQL("SELECT to_regclass({}), to_regproc({})").format(
-            f'"{self._schema}".ade_replaced', f'"{self._schema}".ade_job'
-        )
+        """Make what all loads of the schema need, if it is not there, and lock the table for this transaction."""
+        made = sql.SQL(
+            "SELECT to_regclass({}), to_regproc({}), (SELECT 1 FROM pg_attribute"
+            " WHERE attrelid = to_regclass({}) AND attname = 'end_page')"
+        ).format(f'"{self._schema}".ade_replaced', f'"{self._schema}".ade_job', f'"{self._schema}".ade_loads')
         if None in _fetch(cursor, made):
             self._lock(cursor, "")
             cursor.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self._schema)))
@@ -192,17 +205,10 @@ class PostgresLoads:
         job, row = sql.Identifier(JOB_COLUMN), sql.Identifier(ROW_COLUMN)
         cursor.execute(change.format(self._table(table), job, self._job_function, row, numbers))
 
-    def _index(self, cursor: psycopg.Cursor[Any], table: str) -> None:
-        """By job, for unloading; made after the first rows, which is cheaper.
-
-        A Bloom filter for each range of pages: a job's rows are beside each other, and rows that are added cost little.
-        """
-        blooms = cursor.connection.info.server_version >= _BLOOM_INDEXES
-        made = sql.SQL(
-            "CREATE INDEX IF NOT EXISTS {} ON {} " + ("USING brin ({} text_bloom_ops)" if blooms else "({})")
-        )
-        index = sql.Identifier(f"{table}_ade_job")
-        cursor.execute(made.format(index, self._table(table), sql.Identifier(JOB_COLUMN)))
+    def _pages(self, cursor: psycopg.Cursor[Any], table: str) -> int:
+        """How many pages a table has."""
+        size = sql.SQL("SELECT pg_relation_size(to_regclass({})) / current_setting('block_size')::bigint")
+        return int(_fetch(cursor, size.format(f'"{self._schema}"."{table}"'))[0])
 
     def _fit_table(self, cursor: psycopg.Cursor[Any], batch: LoadBatch) -> dict[str, str]:
         """Make the table, add the columns it lacks, widen those that are too narrow; nothing is ever narrowed.
@@ -292,18 +298,22 @@ class PostgresLoads:
         cursor.execute(insert, [batch.job_id])
         return cursor.rowcount
 
-    def _note(self, cursor: psycopg.Cursor[Any], batch: LoadBatch, count: int) -> None:
-        cursor.execute(
-            sql.SQL("INSERT INTO {} (job_id, name, line, stamp, digest, rows) VALUES (%s, %s, %s, %s, %s, %s)").format(
-                self._ledger
-            ),
-            [batch.job_id, batch.rule.table, batch.line, batch.stamp, batch.digest, count],
+    def _note(self, cursor: psycopg.Cursor[Any], batch: LoadBatch, noted: _Noted) -> None:
+        """Note a load in the ledger."""
+        note = sql.SQL(
+            "INSERT INTO {} (job_id, name, line, stamp, digest, rows, first_page, end_page)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
         )
+        facts = [batch.job_id, batch.rule.table, batch.line, batch.stamp, batch.digest, *noted]
+        cursor.execute(note.format(self._ledger), facts)
 
     def _remove_job(self, cursor: psycopg.Cursor[Any], job_id: str, name: str) -> int:
         """Delete a job's rows and its entry; put back what they replaced. LoadRefused if others build on them."""
         gone = _fetch(
-            cursor, sql.SQL("DELETE FROM {} WHERE job_id = %s AND name = %s RETURNING rows").format(self._ledger),
+            cursor,
+            sql.SQL("DELETE FROM {} WHERE job_id = %s AND name = %s RETURNING rows, first_page, end_page").format(
+                self._ledger
+            ),
             job_id, name,
         )  # fmt: skip
         if not gone:
@@ -318,8 +328,7 @@ class PostgresLoads:
         if later:
             raise LoadRefused(built_upon(job_id, str(later[0])))
         table = self._table(name)
-        cursor.execute(sql.SQL("DELETE FROM {} WHERE {} = %s").format(table, sql.Identifier(JOB_COLUMN)), [job_id])
-        count = cursor.rowcount
+        count = self._delete_rows(cursor, job_id, name, _Noted(*gone))
         cursor.execute(
             "SELECT column_name FROM information_schema.columns"
             " WHERE table_schema = %s AND table_name = %s AND is_generated = 'NEVER'",
@@ -335,6 +344,17 @@ class PostgresLoads:
             values=sql.SQL(", ").join(sql.SQL("r.{}").format(column) for column in columns),
         )  # fmt: skip
         cursor.execute(back, [job_id, name])
+        return count
+
+    def _delete_rows(self, cursor: psycopg.Cursor[Any], job_id: str, name: str, noted: "_Noted") -> int:
+        """Delete a job's rows: in the pages that they went to, and elsewhere if these are not all. Returns how many."""
+        delete = sql.SQL("DELETE FROM {} WHERE {} = %s").format(self._table(name), sql.Identifier(JOB_COLUMN))
+        pages = [f"({page or 0},0)" for page in (noted.first_page, noted.end_page)]
+        cursor.execute(delete + sql.SQL(" AND ctid >= %s::tid AND ctid < %s::tid"), [job_id, *pages])
+        count = cursor.rowcount
+        if count < noted.rows:
+            cursor.execute(delete, [job_id])
+            count += cursor.rowcount
         return count
 
     def _table(self, name: str) -> sql.Identifier:

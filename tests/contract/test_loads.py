@@ -579,3 +579,49 @@ def test_a_load_waits_while_somebody_changes_the_table(tmp_path):
         database.commit()
         assert loading.result() == 2
     assert rig.rows("members", "id", "amount", "n") == [("a", 1, None), ("b", 2, None), ("b", None, 3), ("c", None, 4)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moved", ["", "VACUUM FULL {}", "UPDATE {} SET n = n + 0", "DELETE FROM {} WHERE n = 7"])
+def test_rows_that_somebody_moved_are_found_when_a_job_is_unloaded(tmp_path, moved):
+    rig = PostgresRig(tmp_path)
+    tables = open_tables(rig.url, rig.schema)
+    for job in ("j1", "j2", "j3"):
+        text = "id,n\r\n" + "".join(f"{job}-{n},{n}\r\n" for n in range(3000))
+        tables.load(*batch(job, text, tmp_path, line=job))
+        if job == "j1":
+            tables.unload(job)  # leaves room for the rows of the next ones, in other places
+            with psycopg.connect(rig.url, autocommit=True) as database:
+                database.execute(f'VACUUM "{rig.schema}".members')
+    with psycopg.connect(rig.url, autocommit=True) as database:
+        database.execute(moved.format(f'"{rig.schema}".members') or "SELECT 1")
+    gone = "DELETE" in moved
+    assert tables.unload("j2") == 3000 - gone
+    assert [job for job, _ in rig.rows("members", "_ade_job", "n")] == ["j3"] * (3000 - gone)
+
+
+@pytest.mark.slow
+def test_a_job_is_unloaded_without_reading_the_rows_of_others(tmp_path):
+    rig = PostgresRig(tmp_path)
+    tables = open_tables(rig.url, rig.schema)
+    for job in ("j1", "j2", "j3"):
+        tables.load(*batch(job, "id,n\r\n" + "".join(f"{job},{n}\r\n" for n in range(3000)), tmp_path, line=job))
+
+    def whole_scans():
+        with psycopg.connect(rig.url) as database:
+            query = "SELECT seq_scan FROM pg_stat_user_tables WHERE schemaname = %s AND relname = 'members'"
+            return database.execute(query, [rig.schema]).fetchone()
+
+    before = whole_scans()
+    assert tables.unload("j2") == 3000
+    assert whole_scans() == before
+
+
+@pytest.mark.slow
+def test_a_ledger_of_an_earlier_version_is_read(tmp_path):
+    rig = PostgresRig(tmp_path)
+    tables = open_tables(rig.url, rig.schema)
+    tables.load(*batch("j1", ONE, tmp_path))
+    with psycopg.connect(rig.url) as database:
+        database.execute(f'ALTER TABLE "{rig.schema}".ade_loads DROP first_page, DROP end_page')
+    assert tables.unload("j1") == 2
