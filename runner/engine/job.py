@@ -555,8 +555,7 @@ class EngineJob:
             return
         field = stop.where.get("field")
         rule = str(stop.where["rule"])
-        text = FindingText(stop.message, "blank" if field else "")
-        self.findings.add("rows_rejected", "error", text, field=str(field) if field else None, rule=rule)
+        self.findings.add("rows_rejected", "error", stop.message, field=str(field) if field else None, rule=rule)
         self._withhold(artifact, sources, why)
         raise stop
 

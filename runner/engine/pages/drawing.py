@@ -98,12 +98,12 @@ def share(column: Mapping[str, Any]) -> float:
     return min(1.0, max(0.0, float(column.get("probability", column.get("score")) or 0.0)))
 
 
-def bar(value: float) -> str:
-    """Draw a probability as a bar with its number, as markup."""
-    kind = _bar_kind(value)
+def bar(value: float, words: Catalogue | None = None) -> str:
+    """Draw a probability as a bar with its number, as markup; in English without a catalogue."""
+    kind, number = _bar_kind(value), (words or catalogue(ENGLISH)).percent(value)
     return (
         f'<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect width="100" '
-        f'height="8"/><rect class="{kind}" width="{100 * value:.0f}" height="8"/></svg> {value:.0%}'
+        f'height="8"/><rect class="{kind}" width="{100 * value:.0f}" height="8"/></svg> {number}'
     )
 
 
@@ -417,8 +417,10 @@ def _draw_column(mapped: Mapping[str, Any], words: Catalogue, *, many: bool, rea
     )
     unused = f'<span class="soft">{escape(words("page.no_field"))}</span>'
     target = f"<b>{escape(str(mapped['target']))}</b>" if mapped["target"] else unused
-    sure = bar(share(mapped)) if mapped["target"] else ""
-    others = ", ".join(f"{escape(str(other['field']))} {share(other):.0%}" for other in mapped["runners_up"][:3])
+    sure = bar(share(mapped), words) if mapped["target"] else ""
+    others = ", ".join(
+        f"{escape(str(other['field']))} {words.percent(share(other))}" for other in mapped["runners_up"][:3]
+    )
     return (
         f"<tr><td>{escape(str(mapped['column']))}{table}</td><td>{header}</td><td>{target}</td><td>{sure}</td>"
         f'<td class="small">{_draw_why(mapped) if reasons else others}</td></tr>'
@@ -583,13 +585,13 @@ def _column_changes(changes: Mapping[str, Any], words: Catalogue) -> Iterable[st
 def _value_changes(differences: Mapping[str, Any], words: Catalogue) -> Iterable[str]:
     """Yield a sentence for each column whose values changed in a way that has one."""
     for change in (differences.get("values") or ())[:100]:
-        before, now = (_share_or_list(change.get(name)) for name in ("before", "now"))
+        before, now = (_share_or_list(change.get(name), words) for name in ("before", "now"))
         if f"drift.{change.get('what')}" in words:
             yield words(f"drift.{change['what']}", header=change.get("header", ""), before=before, now=now)
 
 
-def _share_or_list(value: object) -> str:
+def _share_or_list(value: object, words: Catalogue) -> str:
     """Write a share as percent, a list of names with commas."""
     if isinstance(value, int | float):
-        return f"{value:.0%}"
+        return words.percent(value)
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

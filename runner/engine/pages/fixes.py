@@ -81,7 +81,7 @@ def fixes(artifact: Mapping[str, Any], *, words: Catalogue | None = None, values
     items, note = bounded((_draw_group(kind, group, counts, words, values) for kind, group in ordered[:_GROUPS]), words)
     notes = [words("page.kinds.more", count=len(groups) - _GROUPS)] if len(groups) > _GROUPS else []
     total, listed = artifact["validation"]["total"], artifact["validation"]["kept"]
-    if listed < total:
+    if listed < total and not _all_are_in_groups(artifact, counts):
         notes.append(words("page.listed", listed=listed, total=total))
     return f'<ul class="fixes">{items}</ul>{note}' + "".join(f'<p class="soft">{escape(line)}</p>' for line in notes)
 
@@ -174,6 +174,22 @@ def _exact_counts(artifact: Mapping[str, Any], groups: Mapping[_Kind, _Group]) -
     }
 
 
+def _all_are_in_groups(artifact: Mapping[str, Any], counts: Mapping[tuple[str, str, str], int]) -> bool:
+    """Whether each error and warning is in a group, also those that the artifact only counts.
+
+    `counts`: as `_exact_counts` returns them.
+    """
+    listed: dict[tuple[str, str, str], int] = {}
+    for finding in artifact["validation"]["findings"]:
+        total = (str(finding["code"]), str(finding["severity"]), str(finding.get("field") or ""))
+        listed[total] = listed.get(total, 0) + 1
+    return all(
+        total["severity"] == "info" or key in counts or listed.get(key, 0) >= total["count"]
+        for total in artifact["validation"]["totals"]
+        for key in [(total["code"], total["severity"], total["field"] or "")]
+    )
+
+
 def _draw_group(
     kind: _Kind,
     group: _Group,
@@ -210,18 +226,25 @@ def _draw_cells(group: _Group, count: int, words: Catalogue, values: ShownValues
     for cell, number in zip(group.cells, group.numbers, strict=True):
         if cell:
             first_numbers.setdefault(cell, number)
-    listed = [_draw_cell(cell, number, values) for cell, number in list(first_numbers.items())[:_CELLS]]
+    listed = list(first_numbers.items())[:_CELLS]
     if not listed:
         return ""
     more = max(count, len(first_numbers)) - len(listed)
     rest = f" {escape(words('page.cells.more', count=more))}" if more > 0 else ""
-    return f' <span class="cells">{", ".join(listed)}{rest}</span>'
+    drawn = [
+        _draw_cell(cell, number, values, after="," * (n < len(listed))) for n, (cell, number) in enumerate(listed, 1)
+    ]
+    return f' <span class="cells">{" ".join(drawn)}{rest}</span>'
 
 
-def _draw_cell(cell: str, number: int, values: ShownValues | None) -> str:
-    """Draw a cell as markup, with the value that the finding of this number is about if values are shown."""
+def _draw_cell(cell: str, number: int, values: ShownValues | None, *, after: str) -> str:
+    """Draw a cell as markup, with the value that the finding of this number is about if values are shown.
+
+    `after`: what follows it on the same line.
+    """
     value = None if values is None else values.get(number)
-    return f"<code>{escape(cell)}</code>" + (f" {quoted(value)}" if value is not None else "")
+    shown = f" {quoted(value)}" if value is not None else ""
+    return f'<span class="cell"><code>{escape(cell)}</code>{shown}{after}</span>'
 
 
 def quoted(value: str) -> str:

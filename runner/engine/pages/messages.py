@@ -20,6 +20,7 @@ LANGUAGES: Final = (ENGLISH, "de", "fr", "es")
 _FOLDER: Final = Path(__file__).with_name("catalogue")
 _PARAMETER = re.compile(r"\{([a-z_]+)\}")
 _GROUPING: Final = {"en": ",", "de": ".", "fr": "\u202f", "es": "."}  # between thousands
+_PERCENT: Final = {"en": "%"}  # elsewhere there is a space before it
 _UNKNOWN: Final = "…"  # for a parameter that nobody gave
 
 Entry = str | Mapping[str, str]
@@ -53,6 +54,10 @@ class Catalogue:
     def number(self, value: int) -> str:
         """Write a whole number with its thousands apart."""
         return f"{value:,}".replace(",", _GROUPING[self.language])
+
+    def percent(self, value: float) -> str:
+        """Write a share of 1 as whole percent."""
+        return f"{100 * value:.0f}{_PERCENT.get(self.language, chr(0xA0) + '%')}"
 
     def date(self, timestamp: float) -> str:
         """Write a moment, in UTC."""

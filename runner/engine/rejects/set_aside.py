@@ -14,6 +14,7 @@ from math import isfinite
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from runner.engine.common.fields import Field
+from runner.engine.common.findings import FindingText
 from runner.engine.common.rowsets import RowSet
 from runner.engine.contract import EndCode, Json
 from runner.engine.options import JobOptions
@@ -301,19 +302,27 @@ def refusal(options: JobOptions, bad: int, rows: int, runs: int = 0) -> EngineSt
     bad_share = f"{bad:,} of {rows:,} rows have errors ({share:.2%})"
     where: dict[str, str] = {"remedy": "correct the rows, which rejects.xlsx lists if output.rejects is true"}
     if options.on_error == "reject":
-        return EngineStop(EndCode.ROWS_REJECTED, f"{bad_share}; on_error is reject", rule="on_error", **where)
-    if runs > MAX_RUNS:
-        what = f"{bad_share}, in more than {MAX_RUNS:,} places; that is too many to split off"
+        what = FindingText(f"{bad_share}; on_error is reject", "limit", count=bad, rows=rows, limit=0)
         return EngineStop(EndCode.ROWS_REJECTED, what, rule="on_error", **where)
+    if runs > MAX_RUNS:
+        places = f"{bad_share}, in more than {MAX_RUNS:,} places; that is too many to split off"
+        return EngineStop(EndCode.ROWS_REJECTED, places, rule="on_error", **where)
     max_rate, max_rows = options.max_error_rate, options.max_rejected_rows
     if max_rate is not None and share > max_rate:
-        return EngineStop(
-            EndCode.ROWS_REJECTED, f"{bad_share}; max_error_rate is {max_rate}", rule="max_error_rate", **where
-        )
+        most = most_within(max_rate, rows)
+        what = FindingText(f"{bad_share}; max_error_rate is {max_rate}", "limit", count=bad, rows=rows, limit=most)
+        return EngineStop(EndCode.ROWS_REJECTED, what, rule="max_error_rate", **where)
     if max_rows is not None and bad > max_rows:
-        what = f"{bad_share}; max_rejected_rows is {max_rows:,}"
+        counts = {"count": bad, "rows": rows, "limit": max_rows}
+        what = FindingText(f"{bad_share}; max_rejected_rows is {max_rows:,}", "limit", **counts)
         return EngineStop(EndCode.ROWS_REJECTED, what, rule="max_rejected_rows", **where)
     return None
+
+
+def most_within(share: float, rows: int) -> int:
+    """Return how many of some rows are at most a share of them."""
+    most = int(share * rows) + 1  # a product may be a little too small
+    return most if most / rows <= share else most - 1
 
 
 def too_blank(fields: Iterable[Field], blanks: Mapping[str, int], rows: int) -> EngineStop | None:
@@ -324,9 +333,10 @@ def too_blank(fields: Iterable[Field], blanks: Mapping[str, int], rows: int) -> 
     for field in fields:
         blank, most = blanks.get(field.name, 0), field.max_blank_share
         if most is not None and rows and blank / rows > most:
-            what = (
-                f"{field.name} is blank in {blank:,} of {rows:,} rows ({blank / rows:.2%}); max_blank_share is {most}"
-            )
+            what = FindingText(
+                f"{field.name} is blank in {blank:,} of {rows:,} rows ({blank / rows:.2%}); max_blank_share is {most}",
+                "blank", count=blank, rows=rows, limit=most_within(most, rows),
+            )  # fmt: skip
             remedy = "send the file with these values, or raise max_blank_share of the field"
             return EngineStop(EndCode.ROWS_REJECTED, what, rule="max_blank_share", field=field.name, remedy=remedy)
     return None

@@ -121,6 +121,12 @@ def test_numbers_and_dates_are_written_as_in_the_language(language, number, date
     assert catalogue(language).date(1_772_694_480) == date
 
 
+def test_percent_have_a_space_before_them_but_in_english():
+    assert [catalogue(language).percent(0.954) for language in ("en", "de", "fr", "es")] == [
+        "95%", "95\xa0%", "95\xa0%", "95\xa0%",
+    ]  # fmt: skip
+
+
 def test_none_is_one_thing_in_french_and_several_elsewhere():
     assert catalogue("fr")("page.files", count=0) == "0 fichier"
     assert catalogue("en")("page.files", count=0) == "0 files"

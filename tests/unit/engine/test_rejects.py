@@ -17,6 +17,7 @@ from core.errors import ManifestInvalid
 from core.manifests import parse_manifest
 from runner.engine.corrections.corrected import make_key, match_columns
 from runner.engine.corrections.written import WrittenColumn, is_same
+from runner.engine.pages.report import report
 from runner.engine.protocol import BadOutput
 from runner.engine.reading import CellError, Shown
 from runner.engine.rejects import appearance
@@ -126,6 +127,23 @@ class TestWhereRowsGo:
     @pytest.mark.parametrize(("rate", "ok"), [(0.66, False), (0.67, True), (0, False), (1, True)])
     def test_a_job_with_too_many_errors_fails(self, tmp_path, rate, ok):
         assert run(tmp_path, ROWS, max_error_rate=rate).end["ok"] is ok
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ({"max_error_rate": 0.5}, "2 of 3 rows have errors; at most 1 are accepted."),
+            ({"max_rejected_rows": 1}, "2 of 3 rows have errors; at most 1 are accepted."),
+            ({"on_error": "reject"}, "2 of 3 rows have errors; at most 0 are accepted."),
+        ],
+    )
+    def test_the_report_of_a_job_with_too_many_errors_has_the_numbers(self, tmp_path, options, said):
+        assert said in report(run(tmp_path, ROWS, **options).artifact)
+
+    @pytest.mark.parametrize(
+        ("share", "rows", "most"), [(0.29, 100, 29), (0.07, 100, 7), (0, 5, 0), (1, 5, 5), (0.5, 3, 1)]
+    )
+    def test_a_share_of_rows_is_a_number_of_rows(self, share, rows, most):
+        assert module.most_within(share, rows) == most
 
     def test_a_rate_of_zero_accepts_a_job_without_errors(self, tmp_path):
         assert run(tmp_path, ROWS[:3], max_error_rate=0, on_error="reject").end["ok"]
