@@ -20,11 +20,12 @@ from runner.engine.protocol import BadOutput
 from runner.engine.verifying.parquet_check import count_parquet_rows
 from runner.engine.verifying.split_column import WRONG_FILE, SplitColumn
 from runner.engine.writing.data_files import schema_text
-from runner.engine.writing.delimited_file import BOM, FORMULA_STARTS, guarded, is_formula
+from runner.engine.writing.delimited_file import BOM, FORMULA_STARTS, csv_text, guarded, is_formula
 from runner.engine.writing.typed import PRECISION, RESCUED, ColumnType, TypedColumn, column_type
 
 MAX_SCHEMA: Final = 16 * 1024 * 1024
 MAX_LINE: Final = 64 * 1024 * 1024  # characters of one row: 16,384 cells rarely have as many
+_OTHER_LINE: Final = "normalized.csv has a line that the engine does not write"
 _ROWS_AT_ONCE: Final = 2048
 _BYTES_AT_ONCE: Final = 1024 * 1024
 
@@ -34,9 +35,37 @@ _DAY: Final = (
     r"|02-(?:0[1-9]|1[0-9]|2[0-8]))|" + _LEAP_YEAR + r"-02-29)"
 )
 _CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{6})?"
-_DIGITS: Final = r"-?(?:0|[1-9][0-9]{0,%d})"
-_JSON_TEXT: Final = r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"'
-_PLAIN_JSON_TEXT: Final = r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\bfnrt]|u00[01][0-9a-f])[^"\\\x00-\x1f]*+)*+"'
+_JSON_TEXT: Final = r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\bfnrt]|u00[01][0-9a-f])[^"\\\x00-\x1f]*+)*+"'
+
+
+def _at_most(limit: str) -> str:
+    """Return an expression of the digits that are as many as the limit's and at most as much; the first is no zero."""
+    below = (
+        limit[:n] + f"[{int(n == 0)}-{int(digit) - 1}][0-9]{{{len(limit) - n - 1}}}"
+        for n, digit in enumerate(limit)
+        if int(digit) > (n == 0)
+    )
+    return "|".join([*below, limit])
+
+
+def _fraction_at_most(limit: str) -> str:
+    """Return an expression of the digits behind a point that are no more, and no greater, than the limit's."""
+    below = (
+        limit[:n] + f"[0-{int(digit) - 1}][0-9]{{0,{len(limit) - n - 1}}}"
+        for n, digit in enumerate(limit)
+        if digit > "0"
+    )
+    return "|".join([*below, *(limit[:n] for n in range(len(limit), 0, -1))])
+
+
+# What Python writes for numbers that a 64-bit integer, or a double that is finite, holds.
+_INTEGER: Final = rf"(?:0|-?(?:[1-9][0-9]{{0,17}}|{_at_most(str(2**63 - 1))}))"
+_LARGEST_DOUBLE: Final = "7976931348623157"  # behind the point, times ten to the power of 308
+_NUMBER: Final = (
+    r"-?(?:(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,21})?"
+    r"|[1-9](?:\.[0-9]{1,16})?e(?:-[0-9]{2}|-[12][0-9]{2}|-3[0-2][0-9]|\+[0-9]{2}|\+[12][0-9]{2}|\+30[0-7])"
+    rf"|1(?:\.(?:{_fraction_at_most(_LARGEST_DOUBLE)}))?e\+308)"
+)
 
 
 class SplitFile(NamedTuple):
@@ -137,12 +166,13 @@ def _value_expression(column: TypedColumn) -> str:
     """Return a regular expression of the values of a column that does not hold texts."""
     match column.type:
         case ColumnType.INTEGER:
-            return _DIGITS % PRECISION
+            return _INTEGER
         case ColumnType.DECIMAL:
-            fraction = rf"(?:\.[0-9]{{1,{column.scale}}})?" if column.scale else ""
-            return _DIGITS % (PRECISION - 1) + fraction
+            more = PRECISION - column.scale - 1  # digits before the point, behind the first
+            whole = rf"(?:0|[1-9][0-9]{{0,{more}}})" if more >= 0 else "0"
+            return "-?" + whole + (rf"(?:\.[0-9]{{1,{column.scale}}})?" if column.scale else "")
         case ColumnType.NUMBER:
-            return _DIGITS % 350 + r"(?:\.[0-9]{1,40})?(?:e[-+][0-9]{1,3})?"
+            return _NUMBER
         case ColumnType.BOOLEAN:
             return "(?:true|false)"
         case ColumnType.DATE:
@@ -156,24 +186,31 @@ def _value_expression(column: TypedColumn) -> str:
 def _count_csv_rows(
     file: IO[bytes], columns: list[TypedColumn], options: DataOptions, split: SplitColumn | None
 ) -> int:
-    """Count the rows of a CSV file; raises BadOutput unless every cell has its column's type and none is a formula."""
+    """Count the rows of a CSV file; raises BadOutput unless every cell has its column's type and none is a formula.
+
+    The rows have to be spelled as the engine spells them: no other reader finds other cells.
+    """
     if (file.read(len(BOM)) == BOM) != options.bom:
         raise BadOutput("normalized.csv has not the byte-order mark that the manifest asks for, or one too many")
     file.seek(len(BOM) if options.bom else 0)
     text = TextIOWrapper(file, encoding="utf-8", newline="")
-    records = csv.reader(_bound_lines(text), delimiter=options.delimiter, strict=True)
+    lines: list[str] = []  # of the rows that were read and not compared yet
+    records = csv.reader(_bound_lines(text, lines), delimiter=options.delimiter, strict=True)
     checks = [_make_csv_check(column, options.decimal) for column in columns]
     guarded_split = None if split is None else _guarded_split(split)
     rows = 0
     try:
-        if next(records, None) != [guarded(column.name) for column in columns]:
+        header = next(records, None)
+        if header != [guarded(column.name) for column in columns]:
             raise BadOutput("normalized.csv and schema.json have different columns")
+        _check_spelling([header], lines, options)
         while batch := list(islice(records, _ROWS_AT_ONCE)):
             rows += len(batch)
             if any(len(record) != len(columns) for record in batch):
                 raise BadOutput("normalized.csv has a row with more or fewer cells than columns")
             if not all(check(cells) for check, cells in zip(checks, zip(*batch, strict=True), strict=True)):
                 raise BadOutput("normalized.csv has a cell that is not of its column's type, or a formula")
+            _check_spelling(batch, lines, options)
             if guarded_split is not None and not guarded_split.holds([record[guarded_split.at] for record in batch]):
                 raise BadOutput(WRONG_FILE)
     except (csv.Error, UnicodeDecodeError):
@@ -189,12 +226,20 @@ def _guarded_split(split: SplitColumn) -> SplitColumn:
     return SplitColumn(split.at, frozenset(map(guarded, split.values)), value)
 
 
-def _bound_lines(text: Iterable[str]) -> Iterator[str]:
-    """Yield the lines, as long as none is too long; raises BadOutput."""
+def _bound_lines(text: Iterable[str], lines: list[str]) -> Iterator[str]:
+    """Yield the lines, as long as none is too long, and append each to `lines`; raises BadOutput."""
     for line in text:
         if len(line) > MAX_LINE:
-            raise BadOutput("normalized.csv has a line that the engine does not write")
+            raise BadOutput(_OTHER_LINE)
+        lines.append(line)
         yield line
+
+
+def _check_spelling(records: list[list[str]], lines: list[str], options: DataOptions) -> None:
+    """Check that lines are these records as the engine writes them, and empty the list; raises BadOutput."""
+    if csv_text(records, options.delimiter) != "".join(lines):
+        raise BadOutput(_OTHER_LINE)
+    lines.clear()
 
 
 def _make_csv_check(column: TypedColumn, point: str) -> Callable[[tuple[str, ...]], bool]:
@@ -242,7 +287,7 @@ def _split_expression(split: SplitColumn) -> str:
     if split.value is not None:
         return _name_expression(split.value)
     declared = "|".join(map(_name_expression, sorted(split.values)))
-    return f"(?!(?:{declared})(?:, |\\}}))(?:null|{_PLAIN_JSON_TEXT})"
+    return f"(?!(?:{declared})(?:, |\\}}))(?:null|{_JSON_TEXT})"
 
 
 def _name_expression(name: str) -> str:

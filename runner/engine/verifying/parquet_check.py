@@ -7,7 +7,10 @@ bytes between pages, no other codec, encoding or nesting, and no column that is 
 
 import re
 import struct
+from array import array
 from collections.abc import Callable
+from datetime import date
+from math import isfinite
 from typing import IO, Any, Final, NamedTuple
 
 from isal import isal_zlib
@@ -15,8 +18,16 @@ from isal import isal_zlib
 from runner.engine.options import DataOptions
 from runner.engine.protocol import BadOutput
 from runner.engine.verifying.split_column import WRONG_FILE, SplitColumn
-from runner.engine.writing.parquet import GZIP_HEAD, MAGIC, PAGE_HEADER_PARTS, PHYSICAL, PageFacts, metadata
-from runner.engine.writing.typed import ColumnType, TypedColumn
+from runner.engine.writing.parquet import (
+    GZIP_HEAD,
+    MAGIC,
+    PAGE_HEADER_PARTS,
+    PHYSICAL,
+    UNIX_DAY,
+    PageFacts,
+    metadata,
+)
+from runner.engine.writing.typed import PRECISION, ColumnType, TypedColumn
 
 MAX_METADATA: Final = 64 * 1024 * 1024
 MAX_PAGE: Final = 1024 * 1024 * 1024  # uncompressed: the box's own memory limit is lower
@@ -24,9 +35,18 @@ _VARINT: Final = rb"([\x80-\xff]{0,4}+[\x00-\x7f])"
 _HEADER: Final = re.compile(_VARINT.join(map(re.escape, PAGE_HEADER_PARTS)), re.DOTALL)
 _LONGEST_HEADER: Final = 64
 _GZIP_WINDOW: Final = 31
+_DAY: Final = 24 * 60 * 60 * 1_000_000  # in microseconds
 _LENGTH: Final = struct.Struct("<I")
 _NOT_OURS: Final = "normalized.parquet was not written by the engine's writer"
 _UNPACKING_FAILED: Final[Any] = (isal_zlib.error, OSError)  # isal's types call its error an instance
+
+
+class _Range(NamedTuple):
+    """The numbers that stand for a value of a type, and how they are stored."""
+
+    code: str  # of `array`
+    least: int
+    most: int
 
 
 class _Page(NamedTuple):
@@ -142,7 +162,9 @@ def _check_values(column: TypedColumn, page: _Page) -> tuple[bytes, int]:
     present = _count_present(levels, values)
     fits = _FITS.get(column.type)
     width = PHYSICAL[column.type].width
-    if not (len(stored) == present * width if fits is None else fits(stored, present)):
+    if not (len(stored) == present * width if fits is None else fits(stored, present)) or not _are_in_range(
+        column, stored
+    ):
         raise BadOutput("normalized.parquet has a page with other values than its column's type")
     return stored, present
 
@@ -180,10 +202,29 @@ def _texts_fit(stored: bytes, present: int) -> bool:
     return at == end
 
 
+def _are_in_range(column: TypedColumn, stored: bytes) -> bool:
+    """Whether the numbers of a page are such that a reader can make values of the column's type of them."""
+    if column.type is ColumnType.NUMBER:
+        numbers = array("d", stored)
+        return isfinite(sum(numbers)) or all(map(isfinite, numbers))  # a sum of large ones may overflow
+    limits = _RANGES.get(column.type)
+    if limits is None or not stored:
+        return True
+    counts = array(limits.code, stored)
+    return limits.least <= min(counts) and max(counts) <= limits.most
+
+
 def _bits_fit(stored: bytes, present: int) -> bool:
     return len(stored) == (present + 7) // 8 and int.from_bytes(stored, "little") >> present == 0
 
 
+_DAYS: Final = (date.min.toordinal() - UNIX_DAY, date.max.toordinal() - UNIX_DAY)
+_RANGES: Final = {
+    ColumnType.DECIMAL: _Range("q", 1 - 10**PRECISION, 10**PRECISION - 1),
+    ColumnType.DATE: _Range("i", *_DAYS),
+    ColumnType.DATETIME: _Range("q", _DAYS[0] * _DAY, (_DAYS[1] + 1) * _DAY - 1),
+    ColumnType.TIME: _Range("q", 0, _DAY - 1),
+}
 _FITS: Final[dict[ColumnType, Callable[[bytes, int], bool]]] = {
     ColumnType.TEXT: _texts_fit,
     ColumnType.BOOLEAN: _bits_fit,

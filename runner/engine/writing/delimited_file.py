@@ -44,12 +44,17 @@ class DelimitedFile:
         self._append(zip(*texts, strict=True))
 
     def _append(self, rows: Iterable[Sequence[str | None]]) -> None:
-        text = StringIO(newline="")
-        csv.writer(text, delimiter=self._delimiter, lineterminator=LINE_END).writerows(rows)
-        self._file.write(text.getvalue().encode(errors="replace"))
+        self._file.write(csv_text(rows, self._delimiter).encode(errors="replace"))
 
     def close(self) -> None:
         self._file.flush()
+
+
+def csv_text(rows: Iterable[Sequence[str | None]], delimiter: str) -> str:
+    """Write rows as lines of a CSV file: the only spelling that the file may have."""
+    text = StringIO(newline="")
+    csv.writer(text, delimiter=delimiter, lineterminator=LINE_END).writerows(rows)
+    return text.getvalue()
 
 
 def is_formula(text: str) -> bool:

@@ -25,7 +25,7 @@ GROUP_BYTES: Final = 16 * 1024 * 1024  # of texts in a row group: memory does no
 _LEVEL: Final = 1
 _GZIP_WINDOW: Final = 31  # window bits that ask zlib for gzip's header and checksum
 _LENGTH: Final = struct.Struct("<I")
-_UNIX_DAY: Final = date(1970, 1, 1).toordinal()
+UNIX_DAY: Final = date(1970, 1, 1).toordinal()
 _UNIX_START: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the engine's times have no zone
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -55,7 +55,7 @@ def _encode_numbers(code: str) -> Callable[[list[Any]], bytes]:
 
 
 def _encode_days(values: list[date]) -> bytes:
-    return array("i", [day.toordinal() - _UNIX_DAY for day in values]).tobytes()
+    return array("i", [day.toordinal() - UNIX_DAY for day in values]).tobytes()
 
 
 def _encode_moments(values: list[datetime]) -> bytes:

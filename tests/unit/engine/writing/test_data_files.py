@@ -8,6 +8,7 @@ import re
 import struct
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +22,7 @@ from runner.engine.contract import DataTypes, OutputName, check_published, data_
 from runner.engine.mapping.output_layout import OutColumn
 from runner.engine.options import DataOptions
 from runner.engine.protocol import BadOutput
-from runner.engine.verifying.data_check import check_data_files
+from runner.engine.verifying.data_check import _value_expression, check_data_files
 from runner.engine.writing import parquet
 from runner.engine.writing.data_files import DataFiles
 from runner.engine.writing.delimited_file import guarded, is_formula
@@ -198,7 +199,72 @@ def packed_again(bodies, change):
     }
 
 
+def parquet_of(index, value):
+    """The Parquet file with another value in one column, whatever its type holds."""
+
+    def forge(bodies):
+        raw = list(ROW)
+        raw[3], raw[4] = 125000, 125
+        raw[index] = value
+        file = io.BytesIO()
+        made = parquet.ParquetFile(file, [TypedColumn(c.header, *TYPED[n]) for n, c in enumerate(COLUMNS)])
+        made.write([[one] for one in raw])
+        made.close()
+        return {**bodies, OutputName.PARQUET: file.getvalue()}
+
+    return forge
+
+
+TYPED = [
+    (ColumnType.TEXT,), (ColumnType.INTEGER,), (ColumnType.NUMBER,), (ColumnType.DECIMAL, 4), (ColumnType.DECIMAL, 2),
+    (ColumnType.BOOLEAN,), (ColumnType.DATE,), (ColumnType.DATETIME,), (ColumnType.TIME,), (ColumnType.TEXT,),
+]  # fmt: skip
+
+
+class Later(date):
+    """A day of the year 12000."""
+
+    def toordinal(self):
+        return 4_382_910
+
+
+class Longer(datetime):
+    """A moment of the year 200000."""
+
+    def __sub__(self, other):
+        return 200_000 * timedelta(days=365)
+
+
 FORGERIES = {
+    "lines that end with a carriage return": lambda b: {
+        **b,
+        OutputName.CSV: b[OutputName.CSV].replace(b"\r\n", b"\r"),
+    },
+    "lines that end with a line feed": lambda b: {**b, OutputName.CSV: b[OutputName.CSV].replace(b"\r\n", b"\n")},
+    "a last line without an end": lambda b: {**b, OutputName.CSV: b[OutputName.CSV][:-2]},
+    "a text in quotes that needs none": forged(OutputName.CSV, b"\r\na,", b'\r\n"a",'),
+    "a number in quotes": forged(OutputName.CSV, b",0.5,", b',"0.5",'),
+    "a blank in quotes": forged(OutputName.CSV, b",0.5,", b',"",'),
+    "a quote in the middle": forged(OutputName.CSV, b"\r\na,", b'\r\na"",'),
+    "a carriage return outside of quotes": forged(OutputName.CSV, b",x\r\n", b",x\r"),
+    "a second mark of the byte order": lambda b: {**b, OutputName.CSV: b"\xef\xbb\xbf" + b[OutputName.CSV]},
+    "an integer beyond 64 bits in the csv": forged(OutputName.CSV, b"a,1,", b"a,9223372036854775808,"),
+    "an integer beyond 64 bits in the jsonl": forged(OutputName.JSONL, b'"count": 1', b'"count": -9223372036854775808'),
+    "an infinite number in the csv": forged(OutputName.CSV, b",0.5,", b",1e+309,"),
+    "an infinite number in the jsonl": forged(OutputName.JSONL, b'"share": 0.5', b'"share": 1.8e+308'),
+    "an infinite number of many digits": forged(OutputName.JSONL, b'"share": 0.5', b'"share": ' + b"9" * 320),
+    "a decimal of too many digits": forged(OutputName.CSV, b",12.5,", b",999999999999999.5,"),
+    "half a surrogate": forged(OutputName.JSONL, b'"text": "a"', rb'"text": "\ud800"'),
+    "a letter as an escape": forged(OutputName.JSONL, b'"text": "a"', rb'"text": "\u0061"'),
+    "a byte-order mark in the jsonl": lambda b: {**b, OutputName.JSONL: b"\xef\xbb\xbf" + b[OutputName.JSONL]},
+    "no number in the parquet": parquet_of(2, float("nan")),
+    "an infinite number in the parquet": parquet_of(2, float("-inf")),
+    "a decimal of too many digits in the parquet": parquet_of(3, 10**18),
+    "a day of no year in the parquet": parquet_of(6, Later(2024, 1, 1)),
+    "a clock of thirty hours in the parquet": parquet_of(
+        8, SimpleNamespace(hour=30, minute=0, second=0, microsecond=0)
+    ),
+    "a moment of no year in the parquet": parquet_of(7, Longer(2024, 1, 1)),
     "a formula in the csv": forged(OutputName.CSV, b"\r\na,", b"\r\n=a,"),
     "a text in a column of numbers": forged(OutputName.CSV, b",0.5,", b",half,"),
     "a day that is none": forged(OutputName.CSV, b"2024-02-29", b"2023-02-29"),
@@ -285,3 +351,23 @@ def test_two_fields_of_one_label_do_not_become_two_columns_of_one_name():
     with pytest.raises(ManifestInvalid) as refused:
         parse_manifest(json.dumps(raw).encode())
     assert "fields[1].label" in str(refused.value)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([1.7976931348623157e308, 5e-324, -0.0, 1e16]))
+def test_every_double_is_in_the_language_of_numbers(value):
+    cell = _value_expression(TypedColumn("share", ColumnType.NUMBER))
+    assert re.fullmatch(cell, repr(value))
+    assert re.fullmatch(cell, repr(value).removesuffix(".0"))
+
+
+@given(st.integers(-(2**66), 2**66))
+def test_just_the_integers_of_64_bits_are_in_the_language_of_integers(value):
+    cell = _value_expression(TypedColumn("count", ColumnType.INTEGER))
+    assert bool(re.fullmatch(cell, str(value))) is (abs(value) < 2**63)
+
+
+@given(st.integers(-(10**19), 10**19), st.integers(0, 18))
+def test_just_the_decimals_that_fit_are_in_the_language_of_decimals(number, scale):
+    cell = _value_expression(TypedColumn("pay", ColumnType.DECIMAL, scale))
+    assert bool(re.fullmatch(cell, decimal_text(number, scale))) is (abs(number) < 10**18)
