@@ -193,7 +193,7 @@ def unscaled(value: float | Decimal, scale: int) -> int | None:
     """Return the whole number that stands for a number of this scale; None if it needs more digits, or is too large."""
     power = 10**scale
     if type(value) is float:
-        if not isfinite(value):
+        if not isfinite(value * power):
             return None
         number = round(value * power)
         exact = number / power == value

@@ -144,6 +144,7 @@ def test_moments_with_a_zone_that_a_rule_made_are_in_utc_and_clocks_with_one_are
     [
         (19.9, 2, 1990), (0.1 + 0.2, 4, None), (1, 0, 1), (-0.05, 2, -5), (Decimal("12.345"), 2, None), (1e300, 4, None),
         (Decimal("12345678901234.5678"), 4, 123456789012345678), (10**18, 0, None), (float("inf"), 2, None),
+        (1.7e308, 4, None), (-1.7e308, 1, None),
     ],
 )  # fmt: skip
 def test_a_decimal_fits_its_scale_exactly_or_not_at_all(value, scale, number):
