@@ -13,6 +13,7 @@ from runner.engine.pages.fixes import fixes
 _PAGE = 100
 _SURE = 0.85  # from here on a bar is green
 _PLAUSIBLE = 0.3
+_FIXES = 8  # kinds of what to fix that are seen at once
 _NOTHING = Markup("")
 _MISSHAPEN = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
 
@@ -61,6 +62,7 @@ class FindingList:
     severities: dict[str, int]
     codes: dict[str, int]
     fields: dict[str, int]
+    sheets: int  # that the findings are in
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def _explained(artifact: Mapping[str, Any], wanted: FindingFilter, link: str) ->
         certainties=len(certain),
         grids=_drawn(drawing.grids(artifact, link=link)),
         readings=_drawn(drawing.readings(artifact)),
-        fixes=_drawn(fixes(artifact)),
+        fixes=_drawn(fixes(artifact, most=_FIXES)),
         drift=_drawn(drawing.drift(artifact)),
         findings=_findings(artifact["validation"], wanted),
         decided_by=str(decision.get("by") or ""),
@@ -154,4 +156,5 @@ def _findings(validation: Mapping[str, Any], wanted: FindingFilter) -> FindingLi
         severities=dict(Counter(str(one["severity"]) for one in listed)),
         codes=dict(Counter(str(one["code"]) for one in listed).most_common(50)),
         fields=dict(Counter(str(one["field"]) for one in listed if one.get("field")).most_common(100)),
+        sheets=len({(str(one.get("input")), str(one.get("sheet"))) for one in listed if one.get("sheet")}),
     )

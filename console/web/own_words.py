@@ -120,6 +120,12 @@ _WORDS: Final[dict[str, tuple[str, str, str, str]]] = {
         "Reçu, en cours de vérification. Rechargez cette page dans un instant.",
         "Recibido, se está comprobando. Vuelva a cargar esta página en un momento.",
     ),
+    "upload_gone": (
+        "This link does not exist or is no longer valid. Ask whoever sent it for another.",
+        "Diesen Link gibt es nicht oder nicht mehr. Bitten Sie den Absender um einen anderen.",
+        "Ce lien n'existe pas ou n'est plus valable. Demandez-en un autre à la personne qui vous l'a envoyé.",
+        "Este enlace no existe o ya no es válido. Pida otro a quien se lo envió.",
+    ),
     "upload_rows": ("Rows: {count}", "Zeilen: {count}", "Lignes : {count}", "Filas: {count}"),
     "result": ("Download the result", "Ergebnis herunterladen", "Télécharger le résultat", "Descargar el resultado"),
 }

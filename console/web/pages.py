@@ -29,13 +29,15 @@ _PAGE = 30
 _VERSIONS = 20
 _CHART_DROPS = 40
 _SENDERS = 100
+_TENANTS = 500  # whose names are offered
 _QUESTIONS = 200  # as many as a review has
 _CANDIDATES = 20
 _WRONG = frozenset({State.FAILED, State.TIMED_OUT})
-_FILTERS = (
-    "text", "state", "outcome", "tenant", "workflow", "verdict", "fault", "runner", "created_from", "created_to",
-    "ended_from", "ended_to",
-)  # fmt: skip
+_FILTERS = {  # and what the form calls them
+    "text": "Search", "state": "State", "outcome": "Outcome", "tenant": "Tenant", "workflow": "Workflow",
+    "verdict": "Cause", "fault": "Whose fault", "runner": "Runner", "created_from": "Dropped from",
+    "created_to": "Dropped until", "ended_from": "Ended from", "ended_to": "Ended until",
+}  # fmt: skip
 
 
 def one_tenant(call: Call) -> str | None:
@@ -69,6 +71,7 @@ def jobs(call: Call) -> Response:
         problem=problem,
         query=query,
         filters=filters,
+        labels=_FILTERS,
         unfolded=bool(set(filters) - {"text", "tenant", "workflow", "state", "outcome"}),
         chosen=[states] if isinstance(states, str) else states,
         states=list(State),
@@ -97,7 +100,10 @@ def _job_query(call: Call) -> tuple[models.JobsQuery | None, str]:
         return models.JobsQuery.model_validate({"limit": _PAGE} | _wanted(call)), ""
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        return None, f"Filter {'.'.join(str(part) for part in first['loc'])}: {first['msg']}."
+        name = str(first["loc"][0])
+        problem = first["msg"].removeprefix("Value error, ")
+        problem = problem.replace("an ISO 8601 time", "a date such as 2026-01-31, a time")
+        return None, f"{_FILTERS.get(name, name)}: {problem}."
 
 
 def job(call: Call) -> Response:
@@ -205,7 +211,7 @@ def drop(call: Call) -> Response:
     recent = sorted(call.context.facade.sender_histories(call.principal.tenant), key=lambda one: -one.last_at)
     known = [(one.tenant, one.workflow, one.last.last_job) for one in recent[:_SENDERS] if one.last is not None]
     asked = call.request.query_params.get("from", "")
-    text, tenant, folder, problem = _STARTER, call.principal.tenant or "", "", ""
+    text, tenant, folder, problem = "" if _is_served(call) else _STARTER, call.principal.tenant or "", "", ""
     if asked:
         source = named_job(call, "from")
         if source is not None and source.manifest is not None:
@@ -216,7 +222,25 @@ def drop(call: Call) -> Response:
                 problem = str(error)
         else:
             problem = f"There is no job {asked[:100]} with a manifest that you may see."
-    return page(call, "drop.html", known=known, asked=asked, text=text, tenant=tenant, folder=folder, problem=problem)
+    return page(
+        call,
+        "drop.html",
+        known=known,
+        tenants=sorted({one.tenant for one in recent})[:_TENANTS],
+        asked=asked,
+        text=text,
+        tenant=tenant,
+        folder=folder,
+        problem=problem,
+    )
+
+
+def _is_served(call: Call) -> bool:
+    """Whether a standing workflow may take the files of whoever drops."""
+    tenant = call.principal.tenant
+    if tenant is not None:
+        return bool(call.context.submissions.intake.standing(tenant))
+    return bool(call.context.stack.store.level(CONFIGS).folders)
 
 
 def _manifest_text(call: Call, manifest: ObjectRef) -> str:

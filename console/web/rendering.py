@@ -18,7 +18,8 @@ from starlette.responses import HTMLResponse
 
 from console.api.access import LOCAL, Permission, Principal, Scope
 from console.api.operations import Call
-from console.job_facts import note, plural, size, span
+from console.job_facts import note as note_of
+from console.job_facts import plural, size, span
 from console.web.own_words import words
 from core.jobs import ENDED, RETRIABLE, Job, State
 from runner.engine.pages import drawing
@@ -43,6 +44,7 @@ _MENU = (
     ("/bench", "Workbench", "w", Permission.AUTHOR),
     ("/drop", "Drop", "d", Permission.SUBMIT),
 )
+_ONE_OF = {"/senders": "/sender"}  # a page below another in the menu, though not by its path
 _SENDERS_MENU = (
     ("/", "title", "h", Permission.READ),
     ("/drop", "send", "d", Permission.SUBMIT),
@@ -102,6 +104,13 @@ def _ending(job_id: str) -> str:
     return job_id.rpartition("-")[2]
 
 
+def _note(job: Job) -> str:
+    """Why a job is in its state, as pages say it: causes in words, and no file where a page has a link."""
+    if job.error is not None and job.ended:
+        return f"{str(job.error.verdict).replace('_', ' ')}: {job.error.message}"
+    return note_of(job).removesuffix("; see review.html") if job.state is State.REVIEW else note_of(job)
+
+
 def _base(subject: str) -> str:
     return subject.rpartition("/")[2] or subject
 
@@ -159,7 +168,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    env.filters |= {"when": when, "span": span, "size": size, "kind": state_kind, "note": note}
+    env.filters |= {"when": when, "span": span, "size": size, "kind": state_kind, "note": _note}
     env.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False)
     env.filters |= {
         "clock": clock,
@@ -210,7 +219,7 @@ def _shown(
             "path": at,
             "name": text.get(name, name),
             "key": key,
-            "here": path == at or (at != "/" and path.startswith(f"{at}/")),
+            "here": path in (at, _ONE_OF.get(at)) or (at != "/" and path.startswith(f"{at}/")),
         }
         for at, name, key, right in (_SENDERS_MENU if is_sender else _MENU)
         if principal is not None and principal.may(right)

@@ -26,6 +26,7 @@ from console.web import bench_pages, fixes, forms, home_page, own_page, pages, r
 from console.web.changes import changes
 from console.web.explanations import FindingFilter, explanation
 from console.web.forms import form_fields
+from console.web.own_words import words
 from console.web.rehearsals import LARGEST, Rehearsal, asker, rehearse_decision, rehearse_drop
 from console.web.rendering import STATIC, bare_page, fragment, static_files
 from core.errors import ObjectMissing
@@ -57,10 +58,19 @@ def wrong_page(request: Request, problem: ProblemError) -> Response:
         here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         here = here if request.method == "GET" else "/"
         return RedirectResponse(f"/login?next={quote(here, safe='/')}", status_code=303)
-    status = int(problem.status)
-    response = bare_page(
-        request, "problem.html", status=status, title=problem.status.phrase, detail=str(problem), back="/jobs"
-    )
+    detail = str(problem).partition("; GET /")[0]  # the rest is for programs
+    facts = {
+        "title": problem.status.phrase,
+        "detail": f"{detail[:1].upper()}{detail[1:]}.",
+        "spoken": "en",
+        "back": "/",
+    }
+    if request.url.path.startswith(UPLOAD):  # for somebody who has no account, and nowhere to go back to
+        text = words(request.headers.get("accept-language", ""))
+        facts |= {"back": ""}
+        if problem.status is HTTPStatus.NOT_FOUND:
+            facts |= {"title": text["upload_title"], "detail": text["upload_gone"], "spoken": text["language"]}
+    response = bare_page(request, "problem.html", status=int(problem.status), **facts)
     response.headers.update(problem.headers)
     return response
 

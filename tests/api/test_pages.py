@@ -411,3 +411,24 @@ def test_the_list_shows_and_filters_by_outcome(rig: ApiRig):
     assert "with errors" in page
     assert 'href="/jobs/acme-members-errors"' in page
     assert 'href="/jobs/acme-members-clean"' not in page
+
+
+def test_a_filter_that_cannot_be_read_is_named_as_the_form_names_it(rig: ApiRig):
+    page = html.unescape(rig.client.get("/jobs?created_from=soon", headers=HTML).text)
+    assert "Dropped from: must be a date such as 2026-01-31" in page
+    assert "Retry all that match" not in page
+
+
+def test_an_error_page_speaks_of_pages_and_not_of_the_api(rig: ApiRig):
+    page = rig.client.get("/jobs/none", headers=HTML).text
+    assert "There is no job none." in page
+    assert "GET /" not in page
+
+
+def test_a_drop_uses_what_stands_unless_nothing_does(rig: ApiRig):
+    rig.job("known", tenant="acme", state=State.SUCCEEDED, started_at=NOW, ended_at=NOW + 1)
+    assert '"start_date"' in html.unescape(rig.client.get("/drop", headers=HTML).text)  # an example to begin with
+    rig.stack.store.put("configs/acme/people/manifest.json", json.dumps(MANIFEST | {"subscribe": ["*.csv"]}).encode())
+    page = html.unescape(rig.client.get("/drop", headers=HTML).text)
+    assert '"start_date"' not in page
+    assert '<option value="acme">' in page

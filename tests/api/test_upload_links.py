@@ -69,6 +69,12 @@ def test_the_page_speaks_the_language_of_whoever_has_the_link(rig: ApiRig, langu
     assert says in page
     after = stranger(rig).get(send(rig, token).headers["location"], headers={"Accept-Language": language}).text
     assert ("being checked" in after) is (language == "ja")
+    gone = (
+        stranger(rig).get("/u/ade_0000000000_none", headers={"Accept-Language": language, "Accept": "text/html"}).text
+    )
+    assert says in gone
+    assert ("no longer valid" in gone) is (language == "ja")
+    assert "Back" not in gone  # to what they may not see
 
 
 def test_wrong_revoked_and_expired_links_are_answered_alike(rig: ApiRig):

@@ -20,6 +20,7 @@ DRAG = """([zone, name, text]) => {
 WEIGHT = """() => ["navigation", "resource"].flatMap((kind) => performance.getEntriesByType(kind))
   .reduce((sum, one) => sum + one.decodedBodySize, 0)"""
 HEAVIEST = 200 * 1024
+UNFOLD = "(one) => { one.open = true; }"
 
 
 def drag_in(page, name: str, text: str = CSV) -> None:
@@ -31,6 +32,7 @@ def test_a_file_dragged_in_is_followed_to_its_end_and_explained(visit):
     page = visit("/drop")
     drag_in(page, "dragged.csv")
     page.get_by_label("Tenant").fill("acme")
+    page.locator("#drop details").evaluate(UNFOLD)
     page.locator("#manifest").fill('{"manifest": 1, "nane": "x"}')
     expect(page.locator("#problems")).to_contain_text("nane")
     page.locator("#manifest").fill(json.dumps(MANIFEST))
@@ -60,6 +62,7 @@ def test_a_file_dragged_in_is_followed_to_its_end_and_explained(visit):
 def test_the_mapping_can_be_seen_before_anything_runs(visit, console):
     page = visit("/drop", scope="sender", tenant="initech")
     drag_in(page, "looked.csv")
+    page.locator("#drop details").evaluate(UNFOLD)
     page.locator("#manifest").fill(json.dumps(MANIFEST | {"name": "unrun"}))
     page.get_by_role("button", name="Preview the mapping").click()
     expect(page.locator("#preview")).to_contain_text("It would write", timeout=60_000)

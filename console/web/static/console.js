@@ -368,7 +368,7 @@ function dropPage() {
     const place = $("#problems");
     $("#manifest").setAttribute("aria-invalid", found.length ? "true" : "false");
     if (!found.length) {
-      place.textContent = "The manifest is valid.";
+      place.textContent = $("#manifest").value.trim() ? "The manifest is valid." : "";
       place.className = "soft";
       return;
     }
@@ -386,6 +386,11 @@ function dropPage() {
     waiting = setTimeout(check, 250);
   });
   check();
+  const tenants = new Set($$("#tenants option").map((one) => one.value));
+  $("#tenant").addEventListener("change", (event) => {
+    const name = event.target.value;
+    $("#tenant-note").textContent = tenants.size && name && !tenants.has(name) ? `Nothing has come from a tenant ${name} lately: is the name right?` : "";
+  });
   if ($("#from")) {
     $("#from").addEventListener("change", (event) => location.assign(event.target.value ? `/drop?from=${encodeURIComponent(event.target.value)}` : "/drop"));
   }

@@ -85,7 +85,7 @@ function showState() {
   const message = sheet().rows.length ? messageOf(row, column) : "";
   $("#fix-message").textContent = message ? `${sheet().header[column] || "Column"}, row ${rowName(row)}: ${message}` : "\u00a0";
   $("#fix-submit").disabled = !cells;
-  $("#fix-submit").textContent = cells ? `Submit ${cells} ${cells === 1 ? "change" : "changes"}` : "Submit";
+  $("#fix-submit").textContent = cells ? `Submit ${cells.toLocaleString("en")} ${cells === 1 ? "change" : "changes"}` : "Submit";
   $("#fix-undo").disabled = !grid.undo.length;
 }
 
@@ -271,9 +271,9 @@ async function load() {
   const select = $("#fix-sheets select");
   select.append(...sheets.map((one, n) => Object.assign(document.createElement("option"), { value: n, textContent: one.name })));
   $("#fix-sheets").hidden = sheets.length < 2;
-  $("#fix-count").textContent = `${rows} ${rows === 1 ? "row has" : "rows have"} errors`;
+  $("#fix-count").textContent = `${rows.toLocaleString("en")} ${rows === 1 ? "row has" : "rows have"} errors`;
   $("#fix-cut").hidden = there === rows;
-  $("#fix-cut").textContent = `The first ${there} are here; the others are in rejects.xlsx and come back after you submit.`;
+  $("#fix-cut").textContent = `The first ${there.toLocaleString("en")} are here; the others are in rejects.xlsx and come back after you submit.`;
   show(0);
 }
 

@@ -182,6 +182,7 @@ class _SheetGrid:
             runs.sort(key=lambda run: int(run["from"]))
         self._starts = {ref: [run["from"] for run in runs] for ref, runs in self._runs.items()}  # of the same runs
         self._findings = self._findings_by_column(artifact["validation"]["findings"])
+        self._unlisted = _partly_listed(artifact["validation"])
 
     def _findings_by_column(self, findings: Sequence[Mapping[str, Any]]) -> dict[int, list[tuple[int, str]]]:
         """Return row and severity of each finding about a cell of this sheet, by the number of its column."""
@@ -290,28 +291,46 @@ class _SheetGrid:
         elif kind != "header" and (ref, column) in self._dropped:
             css_kind = "dropped"
         if kind == "data":
-            content = self._draw_counts(band, column)
+            content = self._draw_counts(band, column, str((mapped or {}).get("target") or ""))
         return f'<td class="k-{escape(css_kind)}">{content}</td>'
 
-    def _draw_counts(self, band: _Band, column: int) -> str:
-        """Draw how many errors and warnings a column has in a band; empty if it has none."""
+    def _draw_counts(self, band: _Band, column: int, field: str) -> str:
+        """Draw how many errors and warnings a column has in a band; empty if it has none. `field`: what it became."""
         counts: dict[str, int] = {}
         for row, severity in self._findings.get(column, ()):
             if band.first <= row <= band.last:
                 counts[severity] = counts.get(severity, 0) + 1
         return " ".join(
-            self._draw_count(column, severity, counts[severity])
+            self._draw_count(column, severity, counts[severity], self._unlisted.get((field, severity), 0))
             for severity in ("error", "warning")
             if severity in counts
         )
 
-    def _draw_count(self, column: int, severity: str, count: int) -> str:
-        """Draw the count of a column's findings of a severity: as a link to them, if there is a page for it."""
-        title = escape(self._words(f"page.mark.{severity}", count=count, letters=a1.letters(column)))
+    def _draw_count(self, column: int, severity: str, count: int, total: int) -> str:
+        """Draw the count of a column's findings of a severity: as a link to them, if there is a page for it.
+
+        `total`: all there are, where not all of them are listed, and the count is of those that are; else 0.
+        """
+        title = escape(self._words(f"page.mark.{severity}", count=total or count, letters=a1.letters(column)))
+        text = self._words.number(count) + ("+" if total else "")
         if not self._link:
-            return f'<span class="hit {severity}" title="{title}">{count}</span>'
+            return f'<span class="hit {severity}" title="{title}">{text}</span>'
         href = f"{escape(self._link)}column={a1.letters(column)}&amp;severity={severity}#findings"
-        return f'<a class="hit {severity}" href="{href}" title="{title}">{count}</a>'
+        return f'<a class="hit {severity}" href="{href}" title="{title}">{text}</a>'
+
+
+def _partly_listed(validation: Mapping[str, Any]) -> dict[tuple[str, str], int]:
+    """Count all findings of each field and severity of which an artifact lists only some."""
+    if validation["kept"] >= validation["total"]:
+        return {}
+    listed, totals = dict[tuple[str, str], int](), dict[tuple[str, str], int]()
+    for finding in validation["findings"]:
+        key = str(finding.get("field") or ""), str(finding["severity"])
+        listed[key] = listed.get(key, 0) + 1
+    for total in validation["totals"]:
+        key = str(total["field"] or ""), str(total["severity"])
+        totals[key] = totals.get(key, 0) + int(total["count"])
+    return {key: count for key, count in totals.items() if count > listed.get(key, 0)}
 
 
 def _cut_header(text: str) -> str:

@@ -66,11 +66,17 @@ def sentence(finding: Mapping[str, Any], words: Catalogue, count: int = 1) -> Se
     return Sentence(words.fill(key, params), words.fill(fix, params) if fix and entry != AUTHOR_ENTRY else "")
 
 
-def fixes(artifact: Mapping[str, Any], *, words: Catalogue | None = None, values: ShownValues | None = None) -> str:
+def fixes(
+    artifact: Mapping[str, Any],
+    *,
+    words: Catalogue | None = None,
+    values: ShownValues | None = None,
+    most: int = _GROUPS,
+) -> str:
     """Draw what to fix as markup, by column, in the words of the sender: their header, their cells; empty if nothing is
     to fix.
 
-    `values`: of the cells, if they may be shown.
+    `values`: of the cells, if they may be shown. `most`: how many kinds are seen at once; the others are in a fold.
     """
     words = words or catalogue(ENGLISH)
     groups = _group_findings(artifact, words)
@@ -78,12 +84,21 @@ def fixes(artifact: Mapping[str, Any], *, words: Catalogue | None = None, values
         return ""
     counts = _exact_counts(artifact, groups)
     ordered = sorted(groups.items(), key=lambda item: _sort_key(item[0]))
-    items, note = bounded((_draw_group(kind, group, counts, words, values) for kind, group in ordered[:_GROUPS]), words)
+    items, note = bounded((_draw_group(kind, group, counts, words, values) for kind, group in ordered[:most]), words)
+    folded, cut = bounded(
+        (_draw_group(kind, group, counts, words, values) for kind, group in ordered[most:_GROUPS]), words
+    )
+    fold = ""
+    if folded:
+        title = escape(words("page.kinds.fold", count=min(len(ordered), _GROUPS) - most))
+        fold = f'<details class="fold more"><summary>{title}</summary><ul class="fixes">{folded}</ul>{cut}</details>'
     notes = [words("page.kinds.more", count=len(groups) - _GROUPS)] if len(groups) > _GROUPS else []
     total, listed = artifact["validation"]["total"], artifact["validation"]["kept"]
     if listed < total and not _all_are_in_groups(artifact, counts):
         notes.append(words("page.listed", listed=listed, total=total))
-    return f'<ul class="fixes">{items}</ul>{note}' + "".join(f'<p class="soft">{escape(line)}</p>' for line in notes)
+    return f'<ul class="fixes">{items}</ul>{note}{fold}' + "".join(
+        f'<p class="soft">{escape(line)}</p>' for line in notes
+    )
 
 
 def _group_findings(artifact: Mapping[str, Any], words: Catalogue) -> dict[_Kind, _Group]:

@@ -142,6 +142,26 @@ def test_values_are_quoted_as_in_the_language(language, marks):
     assert f'<html lang="{language}">' in page
 
 
+def test_many_kinds_of_what_to_fix_are_in_a_fold():
+    some = changed(validation=findings(*(typed(f"{letter}3") for letter in "ABCDE")))
+    drawn = fixes(some, most=3)
+    seen, _, folded = drawn.partition("<details")
+    assert (seen.count("<li "), folded.count("<li ")) == (3, 2)
+    assert "2 more to fix" in folded
+    assert "<details" not in fixes(some)
+
+
+def test_the_grid_says_so_when_not_all_findings_are_listed():
+    totals = [{"code": "type_error", "severity": "error", "field": "amount", "count": 1234}]
+    column = SAMPLE["mapping"][0]["column"]
+    cut = {**findings(typed(f"{column}5", field=SAMPLE["mapping"][0]["target"])), "total": 1234, "totals": totals}
+    totals[0]["field"] = SAMPLE["mapping"][0]["target"]
+    grid = drawing.grids(changed(validation=cut))
+    assert re.findall(r'<span class="hit error" title="([^"]*)">([^<]*)<', grid) == [
+        ("1,234 errors in column " + column, "1+")
+    ]
+
+
 def test_a_rules_own_message_is_said_as_it_is():
     own = {**finding("A3", "the plan ended"), "code": "row_rule", "entry": "stated"}
     other = {**finding("A4", "too old"), "code": "house_code"}
