@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from console.api.access import Permission, Principal
 from console.api.bodies import LARGEST_IN_MEMORY
+from console.api.guarding import unauthorized
 from console.api.problems import ProblemError
 from console.api.spans import RequestSpan
 from core.budget import Budget, mistakes, validate
@@ -89,9 +90,18 @@ async def perform(operation: Operation, request: Request, context: "ApiContext",
 
 
 async def in_turn(call: Call, act: Callable[..., T], *arguments: Any) -> T:
-    """Run something for a request in a thread, once its caller has one to spare."""
+    """Run something for a request in a thread, once its caller has one to spare.
+
+    Raises ProblemError if their token was revoked, or expired, while its body came in or it waited.
+    """
+
+    def still_allowed() -> T:
+        if not call.context.access.lasts(call.principal):
+            raise unauthorized("the token was revoked or has expired since this request began; nothing was done")
+        return act(*arguments)
+
     async with call.context.guard.turn(call.principal):
-        return await run_in_threadpool(act, *arguments)
+        return await run_in_threadpool(still_allowed)
 
 
 def as_response(answer: Any, status: int) -> Response:

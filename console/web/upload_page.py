@@ -83,12 +83,18 @@ def _link(call: Call) -> Grant:
     token = str(call.request.path_params["token"])
     link = call.context.guard.holder_of_link(call.request, call.context.links, token)
     if link.tenant is None or not link.workflow:
-        raise ProblemError(HTTPStatus.NOT_FOUND, "there is no such upload link, or it is over; ask for another")
+        raise _over()
     return link
+
+
+def _over() -> ProblemError:
+    return ProblemError(HTTPStatus.NOT_FOUND, "there is no such upload link, or it is over; ask for another")
 
 
 def _store(call: Call, link: Grant, name: str, file: Path) -> str:
     context, number, tenant = call.context, secrets.token_hex(16), link.tenant or ""
+    if context.links.grant(str(call.request.path_params["token"])) != link:
+        raise _over()  # since the upload began, which may have taken its time
     folder = upload_folder(link, number)
     found = {
         workflow.manifest.name for workflow in context.submissions.standing([f"{inbox_folder(tenant, folder)}{name}"])

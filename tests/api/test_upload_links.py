@@ -1,10 +1,12 @@
 """Upload links: a file goes in and its verdict comes out, and nothing else can be had by them."""
 
 import json
+from typing import Any
 
 import pytest
 
 from console.api.access import LINKS_KEY, LinkFacts, Scope
+from console.web import upload_page
 from core.keys import job_folder
 from core.ports import JobQuery
 from infra.quarantine import begin_quarantine
@@ -86,6 +88,20 @@ def test_wrong_revoked_and_expired_links_are_answered_alike(rig: ApiRig):
     assert len(answers) == 1, "a link that never was, one that is over and one that is nearly right"
     assert {status for status, _ in answers} == {404}
     assert stranger(rig).post(f"/u/{revoked}", files={"file": ("a.csv", b"x")}).status_code == 404
+
+
+def test_a_link_that_is_revoked_while_a_file_comes_stores_nothing(rig: ApiRig, monkeypatch):
+    token = link(rig)
+    read = upload_page.read_form
+
+    async def slow(*words: Any, **named: Any) -> Any:
+        parts = await read(*words, **named)
+        rig.context.links.revoke(token.split("_")[1])
+        return parts
+
+    monkeypatch.setattr(upload_page, "read_form", slow)
+    assert send(rig, token).status_code == 404
+    assert inbox(rig) == []
 
 
 def test_who_guesses_has_to_wait(rig: ApiRig):

@@ -2,9 +2,11 @@
 
 import hmac
 import time
+from typing import Any
 
 import pytest
 
+from console.api import job_routes
 from console.api.access import RIGHTS, TOKENS_KEY, Access, Permission, Scope
 from core.jobs import State
 from infra.clocks import HandClock, SystemClock
@@ -38,6 +40,19 @@ class TestTokens:
         assert rig.from_afar(token).get("/jobs").status_code == 200
         rig.context.access.revoke(token.split("_")[1])
         assert rig.from_afar(token).get("/jobs").status_code == 401
+
+    def test_a_token_that_is_revoked_while_a_body_comes_stores_nothing(self, rig: ApiRig, monkeypatch):
+        token = rig.token("sender", "acme")
+        read = job_routes.read_form
+
+        async def slow(*words: Any, **named: Any) -> Any:
+            parts = await read(*words, **named)
+            rig.context.access.revoke(token.split("_")[1])
+            return parts
+
+        monkeypatch.setattr(job_routes, "read_form", slow)
+        assert rig.submit(rig.from_afar(token)).status_code == 401
+        assert list(rig.stack.store.keys("inbox/")) == []
 
     def test_a_token_expires(self, tmp_path):
         clock = HandClock()
