@@ -151,7 +151,7 @@ def _clear(folder: Path) -> None:
 
 def _copy_all(settings: Settings, data: Path, partial: Path, place: Path) -> BackupReport:
     began = SystemClock().now()
-    copies = FileCopies(data, partial)
+    copies = FileCopies(data, partial, largest=settings.worker_fsize_mb * 1024 * 1024)
     for prefix in _BEFORE:
         copies.copy_below((BUCKET + prefix).rstrip("/"))
     copy_database(data / TABLE, partial / TABLE)

@@ -2,7 +2,8 @@
 
 Senders own folders of the bucket, so nothing is reached through a link and no file is copied that the bucket itself
 would not read (infra/local/folder.py). A file of the inbox that somebody is still writing is left out: a copy of its
-first half would look like a finished one.
+first half would look like a finished one. Holes stay holes: a file of a terabyte that has next to nothing in it costs
+its sender nothing, and must not fill the disk of a copy. One that is too large for any job is left out.
 """
 
 import contextlib
@@ -26,6 +27,9 @@ BUCKET = "bucket/"
 _DATED = (BUCKET + INBOX, BUCKET + CONFIGS)  # where the time of the last change says what was dropped again
 _BLOCK = 1024 * 1024
 _TRIES = 3
+_ZEROS = bytes(_BLOCK)
+_SECTOR = 512  # bytes that `st_blocks` counts by
+_HOLES = 16  # times what a file takes on disk: one of more bytes is nearly all holes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,8 +49,9 @@ class CopiedFile:
 class FileCopies:
     """The files of one copy of a data folder, in a folder that nobody else may enter."""
 
-    def __init__(self, source: Path, target: Path) -> None:
-        self._source, self._target = source, target
+    def __init__(self, source: Path, target: Path, *, largest: int) -> None:
+        """`largest`: bytes of an input that a job may read."""
+        self._source, self._target, self._largest = source, target, largest
         self._times = RestoredTimes(source / RESTORED_TIMES)
         self.files: dict[str, CopiedFile] = {}
         self.left_out: dict[str, str] = {}
@@ -118,14 +123,13 @@ class FileCopies:
             before = os.fstat(fd)
             if path.startswith(_DATED) and not finished(fd, before):
                 return None
-            hasher = hashlib.sha256()
+            if path.startswith(_DATED) and before.st_size > max(self._largest, _HOLES * before.st_blocks * _SECTOR):
+                raise ObjectRefused(f"{key} is nearly all holes, and has more bytes than a job reads")
             with self._made(path) as out:
-                while block := os.read(fd, _BLOCK):
-                    hasher.update(block)
-                    write_all(out, block)
+                digest = _copied(fd, out)
             if path.startswith(_DATED) and FileFacts.of(os.fstat(fd)) != FileFacts.of(before):
                 return None
-            copied = _described(path, before, sha256=hasher.hexdigest(), metadata=metadata_of(fd))
+            copied = _described(path, before, sha256=digest, metadata=metadata_of(fd))
             earlier = self._times.of(key, FileFacts.of(before))
             return copied if earlier is None else replace(copied, modified=earlier)
         finally:
@@ -176,14 +180,24 @@ def put_back(source: Path, target: Path, files: Iterable[CopiedFile]) -> dict[st
 
 
 def _fill(fd: int, out: int, one: CopiedFile) -> None:
-    hasher = hashlib.sha256()
-    while block := os.read(fd, _BLOCK):
-        hasher.update(block)
-        write_all(out, block)
-    if hasher.hexdigest() != one.sha256:
+    if _copied(fd, out) != one.sha256:
         raise UsageError(f"{one.path} of the backup is not what was copied; use another backup")
     set_metadata(out, one.metadata)
     _own(out, one)
+
+
+def _copied(fd: int, out: int) -> str:
+    """Write what is left of one file into another, which is empty, with holes for its zeros; returns its SHA-256."""
+    hasher, size = hashlib.sha256(), 0
+    while block := os.read(fd, _BLOCK):
+        hasher.update(block)
+        size += len(block)
+        if block == _ZEROS[: len(block)]:
+            os.lseek(out, size, os.SEEK_SET)
+        else:
+            write_all(out, block)
+    os.ftruncate(out, size)
+    return hasher.hexdigest()
 
 
 def _own(place: int | Path, one: CopiedFile) -> None:

@@ -241,12 +241,23 @@ def test_what_a_backup_refuses_and_leaves_out(ade: Ade, tmp_path):
     ade.dropped()
     (ade.bucket / "inbox/acme/link.csv").symlink_to("/etc/passwd")
     (ade.bucket / "inbox/acme/away").symlink_to(tmp_path)
+    for name, size in (("holes.csv", 101 << 20), ("few.csv", 16 << 20)):  # of no cost to their sender
+        (ade.bucket / "inbox/acme" / name).touch()
+        os.truncate(ade.bucket / "inbox/acme" / name, size)
     with (ade.bucket / "inbox/acme/half.csv").open("w") as half:
         half.write("id\n1\n")
         half.flush()
         done = ade("backup", tmp_path / "copy", "--json").json
-    assert set(done["left_out"]) == {f"bucket/inbox/acme/{name}" for name in ("link.csv", "away", "half.csv")}
+    assert set(done["left_out"]) == {
+        f"bucket/inbox/acme/{name}" for name in ("link.csv", "away", "half.csv", "holes.csv")
+    }
     assert "somebody is writing it" in done["left_out"]["bucket/inbox/acme/half.csv"]
+    assert "nearly all holes" in done["left_out"]["bucket/inbox/acme/holes.csv"]
+    ade("restore", tmp_path / "copy", ADE_STORAGE_DATA_DIR=str(tmp_path / "back"))
+    for folder in (tmp_path / "copy/bucket", tmp_path / "back/bucket"):
+        few = (folder / "inbox/acme/few.csv").stat()
+        assert few.st_size == 16 << 20
+        assert few.st_blocks * 512 < 1 << 20, "holes stay holes"
     assert "exists" in ade("backup", tmp_path / "copy", expect=2).err
     assert "in the data folder" in ade("backup", ade.data / "copy", expect=2).err
     assert "in the data folder" in ade("backup", ade.bucket / "inbox/acme/away" / ".." / "copy", expect=2).err
