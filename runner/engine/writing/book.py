@@ -7,7 +7,7 @@ checksum is joined with that of the rest. That is how a sheet gets its true dime
 
 import struct
 from collections.abc import Iterable, Sequence
-from itertools import chain, repeat
+from itertools import groupby
 from typing import IO, Any, Final
 
 from isal import isal_zlib
@@ -241,12 +241,11 @@ class SheetWriter:
     def _append_rows(self, columns: list[list[Any]], count: int) -> None:
         """Write rows to the open sheet, which has room for them, and widen its columns."""
         rows = list(map(str, range(self._row + 1, self._row + 1 + count)))
-        pieces: list[Any] = [repeat('<row r="'), rows, repeat('">')]
+        pieces: parts.Pieces = ['<row r="', rows, '">']
         for cells, values in zip(self._cells, columns, strict=True):
             pieces += cells.pieces(values, rows)
-        pieces.append(repeat("</row>"))
-        text = "".join(chain.from_iterable(zip(*_with_joined_constants(pieces), strict=False)))
-        self._entry.write(text.encode(errors="replace"))
+        pieces.append("</row>")
+        self._entry.write(_join_rows(pieces, count).encode(errors="replace"))
         self._row += count
         self._widen_columns(columns)
 
@@ -273,20 +272,24 @@ class SheetWriter:
         self._close_sheet()
 
 
-def _with_joined_constants(pieces: list[Any]) -> list[Any]:
+def _join_rows(pieces: parts.Pieces, count: int) -> str:
+    """Join the pieces of `count` rows, row by row.
+
+    Faster than zipping them: the constants of all rows are repeated at once, and the others put between them by column.
+    """
+    pieces = _join_constants(pieces)
+    texts = [piece if isinstance(piece, str) else "" for piece in pieces] * count
+    for place, piece in enumerate(pieces):
+        if not isinstance(piece, str):
+            texts[place :: len(pieces)] = piece
+    return "".join(texts)
+
+
+def _join_constants(pieces: parts.Pieces) -> parts.Pieces:
     """Join neighbouring constants: fewer pieces per row."""
-    joined_pieces: list[Any] = []
-    constant = ""
-    for piece in pieces:
-        if isinstance(piece, repeat):
-            constant += next(piece)
-            continue
-        if constant:
-            joined_pieces.append(repeat(constant))
-            constant = ""
-        joined_pieces.append(piece)
-    if constant:
-        joined_pieces.append(repeat(constant))
+    joined_pieces: parts.Pieces = []
+    for is_constant, neighbours in groupby(pieces, key=lambda piece: isinstance(piece, str)):
+        joined_pieces += ["".join(map(str, neighbours))] if is_constant else neighbours
     return joined_pieces
 
 

@@ -174,7 +174,8 @@ MAX_EXACT: Final = 10**15
 _INLINE: Final = '" t="inlineStr'
 _NUMBERS: Final = {int, float}
 _TRUTH: Final = {True: "1", False: "0"}
-Pieces = list[Iterable[str]]
+# What a row consists of: a text that is the same in all rows, or the texts of all rows.
+Pieces = list[str | Iterable[str]]
 
 
 def serial(value: Any) -> str:
@@ -240,7 +241,7 @@ class CellFormatter:
         self.altered = 0  # cells that could not be written unchanged
 
     def pieces(self, values: list[Any], rows: list[str]) -> Pieces:
-        """Return iterables that give the rows when zipped with those of the other columns and joined."""
+        """Return the column's pieces of these rows."""
         kinds = set(map(type, values))
         has_blanks = type(None) in kinds
         kinds.discard(type(None))
@@ -257,7 +258,7 @@ class CellFormatter:
                 if self._styles.get(kind):
                     opening = f'" s="{self._styles[kind]}{opening}'
                 if not has_blanks:
-                    return [repeat(opening_of_cell), rows, repeat(opening), text, repeat(closing)]
+                    return [opening_of_cell, rows, opening, text, closing]
                 texts_left = iter(text)
                 return [
                     [
