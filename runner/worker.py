@@ -86,12 +86,13 @@ class _Facts(PinChanges, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Unwritten:
-    """The result of an attempt whose row could not be written yet."""
+    """The result of an attempt whose row is not written yet."""
 
     held: Held
     outcome: AttemptEnd
     delivery: Delivery
     began: float
+    turn: threading.Lock = field(default_factory=lambda: threading.Lock())  # noqa: PLW0108 - of who writes it now
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -149,7 +150,8 @@ class Worker:
         with self._lock:
             unwritten = self._unwritten.get(delivery.message.job_id)
         if unwritten is not None:
-            self._write_result(replace(unwritten, delivery=delivery))
+            if not self._write_result(replace(unwritten, delivery=delivery)):
+                self.put_back(delivery)
             return None
         job_id, record = delivery.message.job_id, delivery.record
         job = self.table.get(job_id) if record is None else load_job(record, job_id)
@@ -291,7 +293,21 @@ class Worker:
         box = verdict is Verdict.BOX_FAILED
         return (box or verdict is Verdict.STORE_FAILED) and self.surroundings.to_blame(box=box)
 
-    def _write_result(self, unwritten: Unwritten) -> None:
+    def _write_result(self, unwritten: Unwritten) -> bool:
+        """Write the result of an attempt, unless another thread does or has done so; returns whether it was tried."""
+        if not unwritten.turn.acquire(blocking=False):
+            return False
+        try:
+            with self._lock:
+                known = self._unwritten.get(unwritten.held.job.job_id)
+            if known is None or known.held is not unwritten.held:
+                return False
+            self._write(unwritten)
+        finally:
+            unwritten.turn.release()
+        return True
+
+    def _write(self, unwritten: Unwritten) -> None:
         """Write the result of an attempt and carry out what follows; keep it if the table is down."""
         held, outcome = unwritten.held, unwritten.outcome
         job_id = held.job.job_id

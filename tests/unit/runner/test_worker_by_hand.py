@@ -345,6 +345,32 @@ class TestUnwritten:
         assert runner.worker.rescue(now(world, job)).state is State.SUCCEEDED
         assert now(world, job).attempts_total == 1
 
+    @pytest.mark.parametrize("other", ["the fleet", "its message", "a rescue"])
+    def test_what_its_slot_is_writing_nobody_else_writes(self, world, other):
+        job, runner = dropped(world), world.runner()
+        write, writes = world.table.replace, []
+
+        def meanwhile(old, new):
+            writes.append(new.state)
+            if len(writes) == 1:
+                match other:
+                    case "the fleet":
+                        runner.worker.write_results()
+                    case "its message":
+                        world.clock.move(36)
+                        runner.worker.serve(received(world))
+                    case _:
+                        world.clock.move(31)
+                        runner.worker.rescue(now(world, job))
+            return write(old, new)
+
+        world.sandbox.during = lambda: setattr(world.table, "replace", meanwhile)
+        runner.worker.serve(received(world))
+        assert writes.count(State.PUBLISHING) == 1
+        assert "lease_lost" not in said(world)
+        assert (now(world, job).state, now(world, job).attempts_total) == (State.SUCCEEDED, 1)
+        assert runner.worker._unwritten == {}
+
     def test_one_of_an_older_start_is_not_written_for_a_newer_one(self, world):
         runner, job = self.ended_meanwhile(world, self.ERRORS[0])
         row = now(world, job)
