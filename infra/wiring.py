@@ -125,6 +125,21 @@ def refuse_unfinished(data_dir: Path) -> None:
         raise StoreUnavailable(f"a restore into {data_dir} is not finished; run the same `ade restore` again")
 
 
+def load_adapters(settings: Settings) -> None:
+    """Import what `open_stack` would, and open nothing: for a process that forks others which then open their own."""
+    if settings.store_url:
+        import infra.aws.s3  # noqa: PLC0415 - as below
+    if is_postgres(settings.table_url) or is_postgres(settings.queue_url):
+        import infra.postgres.connections  # noqa: PLC0415 - as below
+        import infra.postgres.listening  # noqa: PLC0415 - as below
+        import infra.postgres.pg_queue  # noqa: PLC0415 - as below
+        import infra.postgres.pg_table  # noqa: PLC0415 - as below
+    if settings.table_url and not is_postgres(settings.table_url):
+        import infra.aws.dynamodb  # noqa: PLC0415 - as below
+    if settings.queue_url and not is_postgres(settings.queue_url):
+        import infra.aws.sqs  # noqa: F401, PLC0415 - as below
+
+
 @contextlib.contextmanager
 def open_table_of(folder: Path, settings: Settings) -> Iterator[JobTable]:
     """The table of a copy of a data folder, which no process uses."""

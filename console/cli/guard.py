@@ -15,6 +15,8 @@ from core.errors import AdeError, ManifestInvalid, SandboxUnavailable, StoreUnav
 from infra import own_code
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from core.jobs import Job
 
 
@@ -58,11 +60,16 @@ class Command(Protocol):
 
 
 def run(command: Command, args: argparse.Namespace) -> int:
+    return run_work(command.run, args)
+
+
+def run_work(work: "Callable[[argparse.Namespace, Printer], int]", args: argparse.Namespace) -> int:
+    """Run a command, or the part of one that a process of its own does; expected errors become exit codes."""
     out = Printer(as_json=bool(getattr(args, "json", False)))
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)  # see console.cli.start
     try:
-        return command.run(args, out)
+        return work(args, out)
     except ManifestInvalid as error:
         problems = [f"  {p.path}: {p.problem} (allowed: {p.allowed})" for p in error.problems]
         return _fail(out, "\n".join(["the manifest does not validate:", *problems]), Exit.USAGE)

@@ -1,6 +1,7 @@
 """A runner that is told to end: what it works on may finish, or goes back at once with nothing lost."""
 
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -75,3 +76,22 @@ def test_a_drain_does_not_wait_for_a_receiver_that_is_away(tmp_path: Path):
     drained = ade("run", "--drain", "--json", ADE_LOAD_FILE=str(away))
     assert "notice_failed" in drained.err + drained.out
     assert ade.state(job_id) == "SUCCEEDED"
+
+
+def test_a_runner_of_several_that_is_killed_is_replaced_and_its_job_runs_again(ade: Ade):
+    job_id = dropped(ade)
+    with ade.up("run", "--processes", "2", "--json") as runner:
+        runner.wait_for(lambda e: e["event"] == "job_started")
+        owner = ade("status", job_id, "--json").json["lease"]["owner"]
+        os.kill(int(owner.split("-")[-2]), signal.SIGKILL)
+        runner.wait_for(lambda e: e["event"] == "runner_replaced")
+        (ade.home / "go").touch()
+        runner.wait_for(lambda e: e["event"] == "job_ended" and e["job_id"] == job_id)
+        assert runner.end() == 0
+    assert ade("status", job_id, "--json").json["attempts_total"] == 2
+    assert ade.state(job_id) == "SUCCEEDED"
+
+
+def test_processes_of_one_command_cannot_share_a_port_for_metrics(ade: Ade):
+    done = ade("run", "--processes", "2", expect=2, ADE_METRICS_LISTEN="127.0.0.1:0")
+    assert "ADE_METRICS_LISTEN" in done.err

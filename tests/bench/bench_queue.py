@@ -1,12 +1,13 @@
 """Queues under trouble, ours and others, on one PostgreSQL server in one run: what is kept of the rate, and when it is back.
 
-    python -m tests.bench queue [--only WAY ...] [--seconds 4]
+    python -m tests.bench queue [--only WAY ...] [--troubles TROUBLE ...] [--seconds 4]
 
 The method is that of hardbyte/postgresql-job-queue-benchmarking. Two worker processes each, restarted at once when they
-end, as a service manager does; jobs that do nothing; always enough that wait. First the steady rate, then one trouble after
-the other, with a pause in which nothing is disturbed. `kept`: jobs done while a trouble lasts, of those that the steady rate
-would have done. `back after`: seconds from its end until a whole second had four fifths of the steady rate. huey has no
-server, so only the kills concern it.
+end, as a service manager does; jobs that do nothing; always enough that wait. Ours are two of `ade run`, or the two that
+`ade run --processes 2` forks, of which one is killed and the supervisor is not; `ade janitor run` stands beside them. One
+trouble after the other, with a quiet time before and after each. `kept`: jobs done while a trouble lasts, of those that the
+mean rate of the two quiet times would have done, so that a busier moment of the machine hits both. `back after`: seconds from
+its end until a whole second had four fifths of the rate before it. huey has no server, so only the kills concern it.
 """
 
 import argparse
@@ -14,12 +15,13 @@ import contextlib
 import os
 import random
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +29,13 @@ import psycopg
 
 from tests.bench.harness.environments import PEERS, ROOT, own_environment, own_versions, python_of, versions_of
 from tests.bench.harness.figures import Figure, Report, Section
+from tests.bench.harness.process_trees import tree
 from tests.support.postgres_server import Cluster, cluster
 
 NAME = "queue"
 TITLE = "Queues under trouble"
-OURS = "ade-drop"
-WAYS = (OURS, "procrastinate", "pgqueuer", "awa", "huey on SQLite")
+OURS, SUPERVISED = "ade-drop", "ade-drop, --processes 2"
+WAYS = (OURS, SUPERVISED, "procrastinate", "pgqueuer", "awa", "huey on SQLite")
 CONNECTIONS = 60
 _SERVER = f"max_connections = {CONNECTIONS}\nshared_buffers = 256MB\nmax_wal_size = 2GB\n"
 _WORKERS = 2
@@ -51,13 +54,16 @@ class Crew:
         self._read, self._seen = 0, set[int]()
         self.times: list[float] = []  # when each job was first seen to be done
         self._sent = 0
-        self._least = 300 if way == OURS else 5_000  # that wait; peers insert in bulk, ours records drops one by one
+        self._ours = way in (OURS, SUPERVISED)
+        self._least = 300 if self._ours else 5_000  # that wait; peers insert in bulk, ours records drops one by one
+        workers = [("work", str(_WORKERS))] if way == SUPERVISED else [("work",)] * _WORKERS
+        self._words: list[tuple[str, ...]] = [*workers, *([("janitor",)] if self._ours else [])]
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._workers: list[subprocess.Popen[bytes]] = []
 
     def command(self, *words: str) -> list[str]:
-        if self._way == OURS:
+        if self._ours:
             return [sys.executable, "-m", "tests.bench.queue_worker", words[0], self._url, *words[1:]]
         script = PEERS / "queues" / f"{self._way.split()[0]}_worker.py"
         return [str(python_of("queues")), str(script), words[0], self._url, *words[1:]]
@@ -77,7 +83,7 @@ class Crew:
         if not self.call("init"):
             raise SystemExit(f"{self._way}: init failed\n{(self._folder / 'said-init').read_text()[-2000:]}")
         self._send(self._least)
-        self._workers = [self.start("work") for _ in range(_WORKERS)]
+        self._workers = [self.start(*words) for words in self._words]
         chores = [threading.Thread(target=turn, daemon=True) for turn in (self._watch, self._keep_waiting)]
         for thread in chores:
             thread.start()
@@ -92,6 +98,10 @@ class Crew:
 
     def kill_one(self) -> None:
         with self._lock:
+            if self._way == SUPERVISED:
+                _, *forks = tree(self._workers[0].pid)
+                os.kill(random.choice(forks), signal.SIGKILL)
+                return
             n = random.randrange(_WORKERS)
             kill(self._workers[n])
             self._workers[n] = self.start("work")
@@ -108,7 +118,7 @@ class Crew:
             with self._lock:
                 for n, worker in enumerate(self._workers):
                     if worker.poll() is not None:
-                        self._workers[n] = self.start("work")
+                        self._workers[n] = self.start(*self._words[n])
             with self._done.open("rb") as file:
                 file.seek(self._read)
                 text = file.read()
@@ -201,7 +211,7 @@ TROUBLES: dict[str, Callable[[Crew, Cluster, float], None]] = {
 }
 
 
-def measure(way: str, server: Cluster, folder: Path, seconds: float) -> dict[str, Figure]:
+def measure(way: str, server: Cluster, folder: Path, seconds: float, troubles: Sequence[str]) -> dict[str, Figure]:
     url = server.url
     if way.startswith("huey"):
         url = str(folder / "huey.sqlite")
@@ -218,25 +228,32 @@ def measure(way: str, server: Cluster, folder: Path, seconds: float) -> dict[str
                 raise SystemExit(f"{way} does nothing:\n{(folder / 'said-work').read_text()[-3000:]}")
             time.sleep(_STEP)
         time.sleep(2.0)
-        began = time.monotonic()
-        time.sleep(2 * seconds)
-        steady = found["steady jobs/s"] = crew.rate(began, time.monotonic())
+        quiet = [quiet_rate(crew, 2 * seconds)]
         for name, trouble in TROUBLES.items():
-            if way.startswith("huey") and trouble is not kill_workers:
+            if name not in troubles or (way.startswith("huey") and trouble is not kill_workers):
                 continue
             began = time.monotonic()
             trouble(crew, server, seconds)
             ended = time.monotonic()
-            back = back_after(crew, steady, ended)
-            found[f"{name}: kept %"] = 100 * crew.rate(began, ended) / (steady or 1e-9)
-            found[f"{name}: back after s"] = back
-            print(f"  {way}: {name}: kept {found[f'{name}: kept %']:.0f} %, back after {back:.1f} s", flush=True)
+            found[f"{name}: back after s"] = back = back_after(crew, quiet[-1], ended)
+            quiet.append(quiet_rate(crew, 2 * seconds))
+            kept = 100 * crew.rate(began, ended) / (statistics.mean(quiet[-2:]) or 1e-9)
+            found[f"{name}: kept %"] = kept
+            rates = f"{crew.rate(began, ended):.1f} jobs/s, {quiet[-2]:.1f} before and {quiet[-1]:.1f} after"
+            print(f"  {way}: {name}: kept {kept:.0f} % ({rates}), back after {back:.1f} s", flush=True)
+    found["quiet jobs/s"] = statistics.median(quiet)
     return {name: Figure.of([value]) for name, value in found.items()}
 
 
-def back_after(crew: Crew, steady: float, since: float) -> float:
+def quiet_rate(crew: Crew, seconds: float) -> float:
+    began = time.monotonic()
+    time.sleep(seconds)
+    return crew.rate(began, time.monotonic())
+
+
+def back_after(crew: Crew, quiet: float, since: float) -> float:
     while (now := time.monotonic()) < since + _LONGEST_BACK:
-        if now >= since + 1 and crew.rate(now - 1, now) >= 0.8 * steady:
+        if now >= since + 1 and crew.rate(now - 1, now) >= 0.8 * quiet:
             return now - 1 - since
         time.sleep(_STEP)
     return _LONGEST_BACK
@@ -247,6 +264,7 @@ def main(words: list[str]) -> Report:
         prog="queue", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", nargs="*", choices=WAYS)
+    parser.add_argument("--troubles", nargs="*", choices=list(TROUBLES), default=list(TROUBLES))
     parser.add_argument("--seconds", type=float, default=4.0, help="how long a trouble lasts")
     asked = parser.parse_args(words)
     found: dict[str, dict[str, Figure]] = {}
@@ -254,7 +272,7 @@ def main(words: list[str]) -> Report:
         for number, way in enumerate(asked.only or WAYS):
             folder = Path(name) / f"bench_{number}"
             folder.mkdir()
-            found[way] = measure(way, server, folder, asked.seconds)
+            found[way] = measure(way, server, folder, asked.seconds, asked.troubles)
         with psycopg.connect(server.url) as db:
             version = str(db.execute("SHOW server_version").fetchone()[0]).split()[0]  # type: ignore[index]
     turned = {
@@ -269,7 +287,13 @@ def main(words: list[str]) -> Report:
         note="`back after` of 30 means: not within that time.",
     )
     versions = own_versions() | {"PostgreSQL": version} | versions_of("queues")
-    return Report(name=NAME, title=TITLE, sections=[section], versions=versions, whole=asked.only is None)
+    return Report(
+        name=NAME,
+        title=TITLE,
+        sections=[section],
+        versions=versions,
+        whole=asked.only is None and len(asked.troubles) == len(TROUBLES),
+    )
 
 
 def quick() -> list[Section]:
