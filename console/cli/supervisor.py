@@ -55,25 +55,25 @@ class Supervisor:
         with Signals() as signals:
             before = signal.signal(signal.SIGCHLD, lambda _number, _frame: None)  # its byte ends `wait`
             try:
-                self._keep(signals)
+                self._supervise(signals)
             finally:
                 signal.signal(signal.SIGCHLD, before)
-                self._tell(signal.SIGKILL)
+                self._signal_all(signal.SIGKILL)
         return self._code
 
-    def _keep(self, signals: Signals) -> None:
+    def _supervise(self, signals: Signals) -> None:
         while True:
-            self._bury()
+            self._reap()
             if (signals.asked or self._code) and not self._ending:
                 self._ending = True
-                self._tell(signal.SIGTERM)
+                self._signal_all(signal.SIGTERM)
             if not self._ending:
-                self._fill()
+                self._fork_missing()
             if not any(place.pid or (place.start_at < math.inf and not self._ending) for place in self._places):
                 return
             signals.wait(self._seconds())
 
-    def _fill(self) -> None:
+    def _fork_missing(self) -> None:
         now = time.monotonic()
         for place in self._places:
             if not place.pid and place.start_at <= now:
@@ -99,7 +99,7 @@ class Supervisor:
                 os._exit(code)
         return pid
 
-    def _bury(self) -> None:
+    def _reap(self) -> None:
         """Note who died, and when the next one starts in its place."""
         while True:
             try:
@@ -127,7 +127,7 @@ class Supervisor:
         place.start_at = now + wait
         self._log.error("runner_replaced", code=code, restart_in_seconds=round(wait, 3))
 
-    def _tell(self, number: int) -> None:
+    def _signal_all(self, number: int) -> None:
         for place in self._places:
             if place.pid:
                 with contextlib.suppress(ProcessLookupError):

@@ -16,7 +16,7 @@ _DIGITS = 100.0  # a sum this large does not match by chance
 _FEW_ROWS = 2  # rows whose number occurs by chance
 # How far a sum may be off: half of its last digit and, where words say that it is one, what rounded addends add to it.
 _ROUNDED, _ROUNDED_ADDENDS = 0.51, 0.5
-_MOST_UNPROVEN = 0.02  # without a word
+_MOST_UNPROVEN = 0.02  # where no word says that it is a sum
 _MOST_OF_SUM = 0.005  # never more than this share
 
 

@@ -289,7 +289,10 @@ def _join_constants(pieces: parts.Pieces) -> parts.Pieces:
     """Join neighbouring constants: fewer pieces per row."""
     joined_pieces: parts.Pieces = []
     for is_constant, neighbours in groupby(pieces, key=lambda piece: isinstance(piece, str)):
-        joined_pieces += ["".join(map(str, neighbours))] if is_constant else neighbours
+        if is_constant:
+            joined_pieces.append("".join(map(str, neighbours)))
+        else:
+            joined_pieces.extend(neighbours)
     return joined_pieces
 
 

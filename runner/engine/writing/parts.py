@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from itertools import repeat
 from math import isfinite
 from typing import Any, Final
 
