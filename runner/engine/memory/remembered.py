@@ -56,7 +56,7 @@ class SenderShapes:
                 key := header_key(entry.get("headers", ()))
             ):
                 self._texts[rows, key] = source  # one text would say nothing about another sender's sheets
-        for shape in sorted(own_shapes, key=lambda shape: (shape.is_said, shape.moment)):
+        for shape in sorted(own_shapes, key=lambda shape: (shape.by_person, shape.moment)):
             key = header_key(shape.headers)
             if shape.header_rows and key:
                 self.known.add(key)
@@ -226,7 +226,7 @@ def _parse_shape(source: ShapeIn) -> RememberedShape:
         left_out=entry.get("left_out") is True,
         cut=entry.get("cut") or "",
         by=entry.get("by", ""),
-        is_said=confirmed_at is not None,
+        by_person=confirmed_at is not None,
         moment=confirmed_at or instant(entry.get("at")) or _LONG_AGO,
         memory=memory,
         version=version,

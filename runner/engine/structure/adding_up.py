@@ -135,21 +135,21 @@ def compare(suspect: Suspect, running: RunningSums) -> Match:
     """Compare a row's numbers with the sums, means, counts or bounds of other rows."""
     hits = misses = parts = 0
     large = False
-    for column, own in suspect.sums.items():
+    for column, number in suspect.sums.items():
         other = running.columns.get(column)
         if other is None or not other.count:
-            is_count = own.point == running.rows > 1
+            is_count = number.point == running.rows > 1
             if suspect.clarity >= Clarity.NAMED:
                 hits += is_count
             elif is_count and running.rows > _FEW_ROWS:  # the number of records in a column of texts: T,250,1234.50
                 hits, large = hits + 1, True
             continue
-        if _says_nothing(suspect, own, other):
+        if _is_no_evidence(suspect, number, other):
             continue
-        if _fits(own, other, suspect.sort, strict=suspect.clarity is Clarity.NOTHING):
+        if _fits(number, other, suspect.sort, strict=suspect.clarity is Clarity.NOTHING):
             hits += 1
             parts = max(parts, other.count)
-            large = large or (other.count > 1 and not _may_be_chance(suspect, own, other))
+            large = large or (other.count > 1 and not _may_be_chance(suspect, number, other))
         else:
             misses += 1
     return Match(hits, misses, large, parts)
@@ -162,38 +162,38 @@ def is_statistic(suspect: Suspect, records: RunningSums) -> bool:
     """
     if not suspect.why.lacks or records.rows < ADDENDS:
         return False
-    pairs = [(own, records.columns.get(column)) for column, own in suspect.sums.items()]
-    known = [(own, other) for own, other in pairs if other is not None and other.count >= ADDENDS]
+    pairs = [(number, records.columns.get(column)) for column, number in suspect.sums.items()]
+    known = [(number, other) for number, other in pairs if other is not None and other.count >= ADDENDS]
     if len(known) < len(pairs) or any(other.low == other.high for _, other in known):
         return False
     for sort in (Sort.BOUND, Sort.MEAN, Sort.COUNT):
-        is_no_chance = len(known) > 1 or (sort is Sort.MEAN and any(_is_precise(own) for own, _ in known))
-        if is_no_chance and all(_fits(own, other, sort, strict=False) for own, other in known):
+        is_no_chance = len(known) > 1 or (sort is Sort.MEAN and any(_is_precise(number) for number, _ in known))
+        if is_no_chance and all(_fits(number, other, sort, strict=False) for number, other in known):
             return True
     return False
 
 
-def _may_be_chance(suspect: Suspect, own: ColumnTotal, other: ColumnTotal) -> bool:
+def _may_be_chance(suspect: Suspect, number: ColumnTotal, other: ColumnTotal) -> bool:
     """Whether a number is so small that it equals the sum of others by chance."""
-    if max(abs(own.point), abs(own.comma)) * 10 ** min(own.decimals, _CENTS) >= _DIGITS:
+    if max(abs(number.point), abs(number.comma)) * 10 ** min(number.decimals, _CENTS) >= _DIGITS:
         return False
     if suspect.only_numbers and suspect.why.is_last:
-        return own.point in (other.low, other.high)  # one value, beside zeros
+        return number.point in (other.low, other.high)  # one value, beside zeros
     return True
 
 
-def _says_nothing(suspect: Suspect, own: ColumnTotal, other: ColumnTotal) -> bool:
+def _is_no_evidence(suspect: Suspect, number: ColumnTotal, other: ColumnTotal) -> bool:
     """Whether a number is neither evidence for nor against a sum."""
     if other.count < 2 and suspect.clarity < Clarity.NAMED:
         return True
-    if not own.point and not own.comma:
+    if not number.point and not number.comma:
         return True
-    if own.point == other.low == other.high and other.count > 1:
+    if number.point == other.low == other.high and other.count > 1:
         return True  # the key of the group: an account, a year
-    return suspect.clarity is Clarity.NOTHING and own.point in (other.low, other.high)  # one value again
+    return suspect.clarity is Clarity.NOTHING and number.point in (other.low, other.high)  # one value again
 
 
-def _fits(own: ColumnTotal, other: ColumnTotal, sort: Sort, *, strict: bool) -> bool:
+def _fits(number: ColumnTotal, other: ColumnTotal, sort: Sort, *, strict: bool) -> bool:
     """Whether a number is the sum, the mean, the count or a bound of others, but for rounding.
 
     `strict`: no word says that it is one, so rounded addends do not count.
@@ -201,15 +201,15 @@ def _fits(own: ColumnTotal, other: ColumnTotal, sort: Sort, *, strict: bool) -> 
     if sort is Sort.SPREAD:
         return False
     if sort is Sort.COUNT:
-        return own.point == other.count
+        return number.point == other.count
     if sort is Sort.BOUND:
-        return own.point in (other.low, other.high)
-    unit = 10.0 ** -max(own.decimals, 0 if sort is Sort.MEAN else other.decimals)
+        return number.point in (other.low, other.high)
+    unit = 10.0 ** -max(number.decimals, 0 if sort is Sort.MEAN else other.decimals)
     if strict or sort is Sort.MEAN:
         slack = unit * _ROUNDED
     else:
         slack = unit * (_ROUNDED + other.count**0.5 * _ROUNDED_ADDENDS)
-    pairs = [(own.point, other.point), (own.comma, other.comma)]
+    pairs = [(number.point, other.point), (number.comma, other.comma)]
     if sort is Sort.MEAN:
         pairs = [(mean, whole / other.count) for mean, whole in pairs]
     if strict:

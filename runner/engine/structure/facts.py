@@ -117,6 +117,8 @@ LONE_NAMES = frozenset(
 
 
 class CellKind(IntEnum):
+    """What a cell holds."""
+
     BLANK = 0
     TEXT = 1
     NUMBER = 2
@@ -127,6 +129,8 @@ class CellKind(IntEnum):
 
 
 class Mark(IntFlag):
+    """What a text or a number shows beside its kind."""
+
     YEAR = 1  # 1999, "1999-2000", "FY 2001"
     PERIOD = 2  # a month, a weekday, a quarter
     TOTAL = 4  # mentions a total, a mean, a sum
@@ -171,6 +175,7 @@ _OPENING = ((NOTE, Mark.NOTE), (TITLE, Mark.TITLE), (FOOTNOTE, Mark.FOOTNOTE))
 
 @lru_cache(maxsize=20_000)
 def _text_facts(text: str) -> CellFacts:
+    """Return the facts about a text; one that is written like a number, a date or a blank counts as such."""
     bare = text.strip()
     if not bare:
         return BLANK
@@ -183,6 +188,7 @@ def _text_facts(text: str) -> CellFacts:
 
 
 def _marks(text: str, bare: str, words: int) -> int:
+    """Return the marks of a text as bits; `bare`: the text without outer blanks."""
     head = bare[:80]
     length = len(bare)
     marks = Mark(0)
@@ -193,7 +199,7 @@ def _marks(text: str, bare: str, words: int) -> int:
         if pattern.match(head):
             marks |= mark
     digits = any(map(str.isdigit, head))
-    short = length <= SHORT and words <= FEW and not digits
+    is_short = length <= SHORT and words <= FEW and not digits
     tests = (
         (TOTAL.search(head) is not None, Mark.TOTAL),
         (bare[-1] == ":", Mark.COLON),
@@ -202,7 +208,7 @@ def _marks(text: str, bare: str, words: int) -> int:
         (head[0].isupper(), Mark.CAPITAL),
         (text[0] in " \t\u00a0", Mark.INDENT),
         (digits, Mark.DIGITS),
-        (short and NAME.search(head.replace("_", " ")) is not None, Mark.NAME),
+        (is_short and NAME.search(head.replace("_", " ")) is not None, Mark.NAME),
     )
     for holds, mark in tests:
         if holds:
@@ -211,7 +217,7 @@ def _marks(text: str, bare: str, words: int) -> int:
 
 
 def cell_facts(value: object) -> CellFacts:
-    """Kind, length, marks and words of a value; text that parses as a number or a date counts as one."""
+    """Return kind, length, marks and words of a value; text that parses as a number or a date counts as one."""
     if value is None:
         return BLANK
     if type(value) is str:
@@ -219,8 +225,8 @@ def cell_facts(value: object) -> CellFacts:
     if isinstance(value, bool):
         return _BOOL
     if isinstance(value, int | float):
-        year = 1600 <= value < 2100 and value == int(value)
-        return _YEAR if year else _NUMBER
+        is_year = 1600 <= value < 2100 and value == int(value)
+        return _YEAR if is_year else _NUMBER
     if isinstance(value, date | time | timedelta):
         return _DATE
     return _ERROR  # an error cell, or a formula without a stored result
@@ -246,6 +252,7 @@ _SIGNS = frozenset('@_/\\#=|<>[]{}$%&*:;"')
 
 
 def _class(char: str) -> str:
+    """Return the sign that stands for a character's class: 9 for digits, A and a for letters."""
     if char.isdigit():
         return "9"
     if char.isalpha():
@@ -255,7 +262,7 @@ def _class(char: str) -> str:
 
 @lru_cache(maxsize=20_000)
 def text_shape(text: str) -> TextShape:
-    """The shape of a text; only the beginning of a long one counts."""
+    """Describe the shape of a text; only the beginning of a long one counts."""
     bare = " ".join(text[:200].split())
     form = "".join([char for char, _ in groupby(map(_class, bare))])
     words = bare.split(" ")
@@ -278,13 +285,14 @@ class Profile:
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.texts = Counter(" ".join(text.split()) for text in texts)
-        looks = [text_shape(text) for text in self.texts.elements()]
-        self.count = len(looks)
-        self.forms = Counter(one.form for one in looks)
-        self.styles = Counter((one.style, one.digits, one.signs) for one in looks)
-        self.words = (min(one.words for one in looks), max(one.words for one in looks)) if looks else (0, 0)
-        self.lengths = (min(one.length for one in looks), max(one.length for one in looks)) if looks else (0, 0)
-        self.length = sum(one.length for one in looks) / len(looks) if looks else 0.0
+        shapes = [text_shape(text) for text in self.texts.elements()]
+        words, lengths = [shape.words for shape in shapes] or [0], [shape.length for shape in shapes] or [0]
+        self.count = len(shapes)
+        self.forms = Counter(shape.form for shape in shapes)
+        self.styles = Counter((shape.style, shape.digits, shape.signs) for shape in shapes)
+        self.words = min(words), max(words)  # of the shortest and of the longest
+        self.lengths = min(lengths), max(lengths)
+        self.length = sum(lengths) / len(lengths)  # on average
 
     def has(self, text: str) -> bool:
         return " ".join(text.split()) in self.texts
@@ -295,18 +303,18 @@ class Profile:
             return False
         if self.has(text):
             return True
-        one = text_shape(text)
-        if self.forms[one.form] >= max(SEEN, COMMON * self.count):
+        shape = text_shape(text)
+        if self.forms[shape.form] >= max(SEEN, COMMON * self.count):
             return True
-        known = self.styles[one.style, one.digits, one.signs] >= COMMON * self.count
-        if known and self.words[1] > READ and one.words > READ:
+        is_usual = self.styles[shape.style, shape.digits, shape.signs] >= COMMON * self.count
+        if is_usual and self.words[1] > READ and shape.words > READ:
             return True  # prose has any length
-        fits = self.words[0] <= one.words <= self.words[1] + (self.words[1] > 3)
-        return known and fits and self.lengths[0] / 2 <= one.length <= self.lengths[1] * 1.5
+        has_as_many_words = self.words[0] <= shape.words <= self.words[1] + (self.words[1] > 3)
+        return is_usual and has_as_many_words and self.lengths[0] / 2 <= shape.length <= self.lengths[1] * 1.5
 
 
 MAX_COLUMNS = 512  # cells beyond only widen the table before them
-KEPT_TEXT = 256
+STORED_TEXT = 256  # characters of a value
 
 
 @dataclass(slots=True)
@@ -334,14 +342,15 @@ class Row:
         return self.filled[0] + 1 if self.filled else 1
 
 
-def _short(value: object) -> object:
-    return value[:KEPT_TEXT] if isinstance(value, str) and len(value) > KEPT_TEXT else value
+def _shortened(value: object) -> object:
+    """Cut a long text."""
+    return value[:STORED_TEXT] if isinstance(value, str) and len(value) > STORED_TEXT else value
 
 
 def row_of(number: int, values: Sequence[object], *, ordinal: int, gap: int) -> Row | None:
-    """The row's facts; None if its first columns are blank."""
-    looks = [cell_facts(value) for value in values[:MAX_COLUMNS]]
-    kinds = bytes([one[0] for one in looks])
+    """Describe a row; None if its first columns are blank."""
+    facts = [cell_facts(value) for value in values[:MAX_COLUMNS]]
+    kinds = bytes([cell[0] for cell in facts])
     filled = tuple([at for at, kind in enumerate(kinds) if kind])
     last = len(values)
     while last and not cell_facts(values[last - 1])[0]:
@@ -354,10 +363,10 @@ def row_of(number: int, values: Sequence[object], *, ordinal: int, gap: int) -> 
         ordinal=ordinal,
         gap=gap,
         kinds=kinds,
-        marks=tuple([one[2] for one in looks]),
-        lengths=tuple([one[1] for one in looks]),
-        words=tuple([one[3] for one in looks]),
-        values=tuple([_short(value) for value in values]),
+        marks=tuple([cell[2] for cell in facts]),
+        lengths=tuple([cell[1] for cell in facts]),
+        words=tuple([cell[3] for cell in facts]),
+        values=tuple([_shortened(value) for value in values]),
         filled=filled,
         last=last,
         width=len(filled) + beyond,

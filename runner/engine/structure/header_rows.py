@@ -313,7 +313,7 @@ def _is_certain(draft: Draft, at: int, hints: Hints) -> bool:
     if _counts_up(row):
         return True
     near = draft.rows[max(0, at - 1) : at + 2]
-    return labelling.styled(near, hints.layout, row.number) >= STYLED
+    return labelling.style_points(near, hints.layout, row.number) >= STYLED
 
 
 def _counts_up(row: Row) -> bool:

@@ -33,7 +33,7 @@ _NUMERIC = frozenset("0123456789+-.($£€")
 
 
 def codes_of(values: Sequence[Any]) -> Codes:
-    """A code for each cell, from its type and a text's first character only."""
+    """Return a code for each cell, from its type and a text's first character only."""
     codes = _CODES
     numeric = _NUMERIC
     return tuple(
@@ -58,7 +58,7 @@ class Usual:
     """Learns the usual rows of a sheet and checks each next row."""
 
     def __init__(self) -> None:
-        self._looks: dict[Signature, SeenRow] = {}
+        self._forms: dict[Signature, SeenRow] = {}
         self._typed = False  # cells are typed: no need to inspect texts
         self._allowed: list[set[int]] = []
         self._least = 0.0
@@ -76,20 +76,20 @@ class Usual:
         if self._seen > self._learn_at:
             self._learn()
         signature = tuple(map(type, values)) if self._typed else codes_of(values)
-        look = self._looks.get(signature)
-        if look is None:
-            look = self._add(signature)
-        look.count += 1
-        if look.plain is None:
+        form = self._forms.get(signature)
+        if form is None:
+            form = self._add(signature)
+        form.count += 1
+        if form.plain is None:
             if self._seen <= FIRST:
-                self._remember(values, look)
+                self._remember(values, form)
                 return True
-            look.plain = self._judge(look.codes)
-        if not look.plain:
+            form.plain = self._is_usual(form.codes)
+        if not form.plain:
             return True
-        if look.first_text < 0:
+        if form.first_text < 0:
             return False
-        text = values[look.first_text]
+        text = values[form.first_text]
         if text in LONE_NAMES or ((text[:3] in STARTS or text[:1] in SHORT) and opens(text)):
             return True
         rows = self._early.get(text)
@@ -99,80 +99,83 @@ class Usual:
         """Fast check whether a row is certainly plain. If so it is learned; if not, call `is_unusual`."""
         if not self._typed or self._seen >= self._learn_at or len(values) > WIDE:
             return False
-        look = self._looks.get(tuple(map(type, values)))
-        if look is None or not look.plain:
+        form = self._forms.get(tuple(map(type, values)))
+        if form is None or not form.plain:
             return False
-        if look.first_text >= 0:
-            text = values[look.first_text]
+        if form.first_text >= 0:
+            text = values[form.first_text]
             if text in self._early or text in LONE_NAMES or ((text[:3] in STARTS or text[:1] in SHORT) and opens(text)):
                 return False
         self._seen += 1
-        look.count += 1
+        form.count += 1
         return True
 
     def _add(self, signature: Signature) -> SeenRow:
-        codes = tuple([_CODES.get(one, 5) for one in signature]) if self._typed else signature
-        look = SeenRow(codes, codes.index(_TEXT) if _TEXT in codes else -1)
-        if len(self._looks) < KNOWN:
-            self._looks[signature] = look
-        return look
+        """Add a form of rows, and remember it as long as there are not too many; returns it."""
+        codes = tuple([_CODES.get(cell_type, 5) for cell_type in signature]) if self._typed else signature
+        form = SeenRow(codes, codes.index(_TEXT) if _TEXT in codes else -1)
+        if len(self._forms) < KNOWN:
+            self._forms[signature] = form
+        return form
 
-    def _remember(self, values: Sequence[Any], look: SeenRow) -> None:
+    def _remember(self, values: Sequence[Any], form: SeenRow) -> None:
+        """Remember one of the first rows: its types, and its values if it may be a header."""
         self._types.append(tuple(map(type, values)))
-        if self._seen <= EARLY and look.first_text >= 0:
-            self._early.setdefault(values[look.first_text], set()).add(tuple(values))
+        if self._seen <= EARLY and form.first_text >= 0:
+            self._early.setdefault(values[form.first_text], set()).add(tuple(values))
 
     def _learn(self) -> None:
         """Recompute the usual forms whenever the sheet has doubled."""
         if self._types:
-            self._choose()
+            self._choose_comparison()
         self._learn_at = self._seen * 2
         columns: list[dict[int, int]] = []
-        known = width = valued = 0
-        for look in self._looks.values():
-            look.plain = None
-            known += look.count
-            while len(columns) < len(look.codes):
+        rows = cells = values = 0
+        for form in self._forms.values():
+            form.plain = None
+            rows += form.count
+            while len(columns) < len(form.codes):
                 columns.append({})
-            for column, code in enumerate(look.codes):
+            for column, code in enumerate(form.codes):
                 if code:
-                    columns[column][code] = columns[column].get(code, 0) + look.count
-                    width += look.count
-                    valued += look.count * (code != _TEXT)
+                    columns[column][code] = columns[column].get(code, 0) + form.count
+                    cells += form.count
+                    values += form.count * (code != _TEXT)
         self._allowed = [
             {code for code, count in codes.items() if count >= SHARE * sum(codes.values())} for codes in columns
         ]
-        self._least = width / known / 2
-        self._least_values = valued / known / 2
+        self._least = cells / rows / 2
+        self._least_values = values / rows / 2
 
-    def _choose(self) -> None:
+    def _choose_comparison(self) -> None:
         """If cells are typed, compare rows by types only, at a third of the cost."""
-        texts = sum(one.count(str) for one in self._types)
-        cells = sum(len(one) - one.count(type(None)) for one in self._types)
+        texts = sum(types.count(str) for types in self._types)
+        cells = sum(len(types) - types.count(type(None)) for types in self._types)
         if texts * 4 <= cells * 3:
             self._typed = True
-            self._looks.clear()
-            for one in self._types:
-                look = self._looks.get(one) or self._add(one)
-                look.count += 1
+            self._forms.clear()
+            for types in self._types:
+                form = self._forms.get(types) or self._add(types)
+                form.count += 1
         self._types = []
 
-    def _judge(self, codes: Codes) -> bool:
+    def _is_usual(self, codes: Codes) -> bool:
+        """Whether rows of this form have what is usual in each column, and no less cells and values than half a row."""
         if len(codes) > len(self._allowed):
             return False
-        filled = valued = 0
+        filled = values = 0
         for code, allowed in zip(codes, self._allowed, strict=False):
             if code:
                 if code not in allowed:
                     return False
                 filled += 1
-                valued += code != _TEXT
-        return filled >= self._least and valued >= self._least_values
+                values += code != _TEXT
+        return filled >= self._least and values >= self._least_values
 
 
 _FIRST: Final = 3  # filled cells that may have the label of a total
 _LABELS: Final = 6  # columns that may have it
-_SURE: Final = 4.0  # points for a label that settle it, as many as declared names give
+_SURE: Final = 4.0  # points from which a label is sure, as many as declared names have
 _CAPTIONS: Final = 3  # captions from which a table is taken to have more
 _NAMED_ROWS: Final = 20  # rows of names that are reported
 _MOST: Final = 500_000  # rows left out: limits memory, far above real sheets
@@ -231,8 +234,8 @@ class Late:
             else:
                 (self._totals if best == "total" else self._asides).add(number)
         elif not scores and row_clarity(values, _FIRST)[0] is Clarity.PLAINLY:
-            held = [value for value in values if value is not None]
-            self._suspected[number] = len(held), sum(1 for value in held if codes_of([value]) != (_NUMBER,))
+            filled = [value for value in values if value is not None]
+            self._suspected[number] = len(filled), sum(1 for value in filled if codes_of([value]) != (_NUMBER,))
 
     def _scan_lone(self, numbers: Sequence[int], columns: Sequence[Sequence[object]]) -> None:
         """Note rows with a single text; two columns without blanks rule them out."""
@@ -249,7 +252,7 @@ class Late:
                 self._lone[number] = at
 
     def leave_out(self, table: Table, captions: Collection[int]) -> Table:
-        """The table without the rows found here; `captions`: the columns of its known captions."""
+        """Return a table without the rows found here; `captions`: the columns of its known captions."""
         data = table.data_range
         if data is None:
             return table
@@ -278,15 +281,15 @@ class Late:
 
 def _is_header_of(table: Table, values: Sequence[object]) -> bool:
     """Whether the values name the same columns as the table's header."""
-    held = {at: " ".join(value.split()) for at, value in enumerate(values, 1) if isinstance(value, str)}
-    return all(held.get(c.index, part) == part for c in table.columns for part in c.parts[-1:])
+    texts = {at: " ".join(value.split()) for at, value in enumerate(values, 1) if isinstance(value, str)}
+    return all(texts.get(column.index, part) == part for column in table.columns for part in column.parts[-1:])
 
 
 def other_names(rows: Sequence[int]) -> list[Choice]:
     """Report rows inside a table that name columns: those below may have other columns than the table."""
     message = "row {} looks like a header of other columns than the table's: the rows below it may be in the wrong ones"
-    settle = "leave a blank row between two tables, or put them on two sheets"
+    remedy = "leave a blank row between two tables, or put them on two sheets"
     return [
-        Choice("record", "one table", {"rows": len(rows)}, False, message.format(row), row, settle)
+        Choice("record", "one table", {"rows": len(rows)}, False, message.format(row), row, remedy)
         for row in rows[:_NAMED_ROWS]
     ]

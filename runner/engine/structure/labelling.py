@@ -26,30 +26,32 @@ TOGETHER = 60  # rows whose labels are rated at once; sets of so many fit into t
 
 @dataclass(frozen=True, slots=True)
 class Model:
+    """The shipped trees and how labels follow each other."""
+
     classes: tuple[Forest, ...]  # of each label
     start: tuple[float, ...]  # log of how often each label opens a sheet
     moves: tuple[tuple[tuple[float, ...], ...], ...]  # log odds of label to label: without and with a gap
 
     def chances_of(self, vectors: Sequence[Sequence[float]]) -> list[list[float]]:
-        """The probability of each label, for each row."""
-        out: list[list[float]] = []
+        """Return the probability of each label, for each row's vector of facts."""
+        chances: list[list[float]] = []
         for start in range(0, len(vectors), TOGETHER):
             batch = Batch(vectors[start : start + TOGETHER])
-            out += map(_shares, zip(*(forest.totals(batch) for forest in self.classes), strict=True))
-        return out
+            chances += map(_shares, zip(*(forest.totals(batch) for forest in self.classes), strict=True))
+        return chances
 
 
 def _shares(scores: Sequence[float]) -> list[float]:
-    """Log odds as probabilities."""
+    """Convert log odds to probabilities."""
     top = max(scores)
     raised = [exp(score - top) for score in scores]
     whole = sum(raised)
-    return [max(one / whole, FLOOR) for one in raised]
+    return [max(power / whole, FLOOR) for power in raised]
 
 
 @cache
 def load() -> Model:
-    """The shipped weights, loaded once per process."""
+    """Load the shipped weights, once per process."""
     with Path(__file__).with_name("weights.json").open(encoding="utf-8") as file:
         raw = json.load(file)
     if raw["labels"] != [label.name.lower() for label in Label] or raw["features"] != features.names():
@@ -68,25 +70,27 @@ TITLES = 1.0  # rows repeated on each printed page
 FILTER = 3.0  # the row that carries the filter's arrows
 CAPTION = -1.5  # a single text under a header, in the body's first column, like others further down
 ANEW = 2.0  # texts after a blank row, over rows unlike the ones above
-LOOK = 5  # rows above and below to compare
+NEAR = 5  # rows above and below to compare
 
 Points = dict[int, dict[str, float]]
 Marks = dict[int, set[int]]
 
 
 def points(rows: Sequence[Row], layout: Layout) -> Points:
-    """The header points of the built-in detectors, by row number."""
-    out: dict[int, float] = {}
-    lone = Counter(row.filled[0] for row in rows if row.width == 1 and row.kinds[row.filled[0]] == CellKind.TEXT)
-    styled = False  # only the first row with a distinct style: further down it may be a total
+    """Return the header points of the built-in detectors, by row number."""
+    header_points: dict[int, float] = {}
+    single_texts = Counter(
+        row.filled[0] for row in rows if row.width == 1 and row.kinds[row.filled[0]] == CellKind.TEXT
+    )
+    has_style = False  # only the first row with a distinct style: further down it may be a total
     for at, row in enumerate(rows):
         below = rows[at + 1] if at + 1 < len(rows) else None
         score = ANEW if _starts_anew(rows, at) else 0.0
-        if at and _captions(rows, at, lone):
+        if at and _is_first_caption(rows, at, single_texts):
             score += CAPTION
-        if not styled and below is not None and below.number <= layout.styled_rows and len(row.filled) > 1:
-            style = BOLD * _only(layout.bold, row, below) + FILLED * _only(layout.filled, row, below)
-            styled = style > 0
+        if not has_style and below is not None and below.number <= layout.styled_rows and len(row.filled) > 1:
+            style = BOLD * _is_marked(layout.bold, row, below) + FILLED * _is_marked(layout.filled, row, below)
+            has_style = style > 0
             score += style
         if row.number == layout.frozen_rows and len(row.filled) > 1:
             score += FROZEN
@@ -95,56 +99,57 @@ def points(rows: Sequence[Row], layout: Layout) -> Points:
         if layout.autofilter and row.number == layout.autofilter[0]:
             score += FILTER
         if score:
-            out[row.number] = score
-    return {number: {"header": score} for number, score in out.items()}
+            header_points[row.number] = score
+    return {number: {"header": score} for number, score in header_points.items()}
 
 
-def styled(rows: Sequence[Row], layout: Layout, number: int) -> float:
-    """The points of one row for style, filter, frozen rows and print titles."""
-    bare = [replace(row, gap=0) for row in rows]  # its place does not matter here
-    return points(bare, layout).get(number, {}).get("header", 0.0)
+def style_points(rows: Sequence[Row], layout: Layout, number: int) -> float:
+    """Return the points of one row for style, filter, frozen rows and print titles."""
+    without_gaps = [replace(row, gap=0) for row in rows]  # its place does not matter here
+    return points(without_gaps, layout).get(number, {}).get("header", 0.0)
 
 
-def _only(marks: Marks, row: Row, below: Row) -> bool:
+def _is_marked(marks: Marks, row: Row, below: Row) -> bool:
     """Whether the row is all text with the mark in every cell, and hardly any cell below has it."""
-    own, under = marks.get(row.number, set()), marks.get(below.number, set())
-    here = all(at + 1 in own and row.kinds[at] == CellKind.TEXT for at in row.filled)
-    there = sum(1 for at in below.filled if at + 1 in under)
-    return here and there * 2 < len(below.filled)
+    marked, marked_below = marks.get(row.number, set()), marks.get(below.number, set())
+    is_all_marked = all(at + 1 in marked and row.kinds[at] == CellKind.TEXT for at in row.filled)
+    count_below = sum(1 for at in below.filled if at + 1 in marked_below)
+    return is_all_marked and count_below * 2 < len(below.filled)
 
 
-def _captions(rows: Sequence[Row], at: int, lone: Counter[int]) -> bool:
-    """Whether the row looks like the first of several captions rather than another header row."""
+def _is_first_caption(rows: Sequence[Row], at: int, single_texts: Counter[int]) -> bool:
+    """Whether the row looks like the first of several captions rather than another header row.
+
+    `single_texts`: how many rows have their only text in each column.
+    """
     row = rows[at]
     first = row.filled[0]
     if row.width != 1 or row.kinds[first] != CellKind.TEXT or rows[at - 1].width == 1:
         return False
-    below = rows[at + 1 : at + 1 + LOOK]
-    return bool(below) and first <= min(other.filled[0] for other in below) and lone[first] > 1
+    below = rows[at + 1 : at + 1 + NEAR]
+    return bool(below) and first <= min(other.filled[0] for other in below) and single_texts[first] > 1
 
 
 def _starts_anew(rows: Sequence[Row], at: int) -> bool:
+    """Whether a row of texts after a blank row is over rows of other kinds than those above: another table's header."""
     row = rows[at]
     if not at or not row.gap or len(row.filled) < 2:
         return False
-    if any(row.kinds[one] != CellKind.TEXT or row.marks[one] & Mark.SENTENCE for one in row.filled):
+    if any(row.kinds[column] != CellKind.TEXT or row.marks[column] & Mark.SENTENCE for column in row.filled):
         return False
-    below = [rows[one] for one in range(at + 1, min(at + 1 + LOOK, len(rows)))]
-    for index, other in enumerate(below):
-        if other.gap:
-            below = below[:index]
-            break
-    above = rows[max(0, at - LOOK) : at]
-    over = sum(1 for one in row.filled if _kind(below, one) not in (CellKind.BLANK, CellKind.TEXT))
-    if not below or not over:
+    below = rows[at + 1 : at + 1 + NEAR]
+    below = below[: next((n for n, other in enumerate(below) if other.gap), len(below))]
+    above = rows[max(0, at - NEAR) : at]
+    over_values = sum(1 for column in row.filled if _usual_kind(below, column) not in (CellKind.BLANK, CellKind.TEXT))
+    if not below or not over_values:
         return False
-    used = {one for other in (*above, *below) for one in other.filled}
-    same = sum(1 for one in used if _kind(above, one) == _kind(below, one))
-    return same * 2 < len(used)
+    used = {column for other in (*above, *below) for column in other.filled}
+    alike = sum(1 for column in used if _usual_kind(above, column) == _usual_kind(below, column))
+    return alike * 2 < len(used)
 
 
-def _kind(rows: Sequence[Row], column: int) -> int:
-    """The usual kind of a column; blank if it is empty."""
+def _usual_kind(rows: Sequence[Row], column: int) -> int:
+    """Return the usual kind of a column; blank if it is empty."""
     kinds = [row.kinds[column] for row in rows if column < len(row.kinds) and row.kinds[column]]
     return max(set(kinds), key=kinds.count) if kinds else int(CellKind.BLANK)
 
@@ -177,20 +182,27 @@ def decode(
     model: LabelOrder,
     scores: Scores | None = None,
 ) -> tuple[list[Label], list[list[float]]]:
-    """The labels of the rows, and the probabilities after the `scores` of detectors and rules."""
+    """Label the rows; returns also the probabilities after the `scores` of detectors and rules.
+
+    `chances`: the classifier's probability of each label for each row.
+    """
     if not rows:
         return [], []
-    scored = [_with_points(one, (scores or {}).get(row.number)) for row, one in zip(rows, chances, strict=True)]
+    scored = [
+        _with_points(row_chances, (scores or {}).get(row.number))
+        for row, row_chances in zip(rows, chances, strict=True)
+    ]
     labels = _viterbi(rows, scored, model)
     again = _headers_again(rows, labels, scored)
     if not again:
         return labels, scored
-    scored = [_with_points(one, {"header": AGAIN}) if at in again else one for at, one in enumerate(scored)]
+    for at in again:
+        scored[at] = _with_points(scored[at], {"header": AGAIN})
     return _viterbi(rows, scored, model), scored
 
 
 def _with_points(chances: Sequence[float], scores: Mapping[str, float] | None) -> list[float]:
-    """Probabilities after adding points to some labels' odds."""
+    """Return the probabilities after adding points to some labels' odds."""
     if not scores:
         return list(chances)
     logs = [log(chance) for chance in chances]
@@ -198,24 +210,24 @@ def _with_points(chances: Sequence[float], scores: Mapping[str, float] | None) -
         if name in NAMES:
             logs[NAMES[name]] += delta
     top = max(logs)
-    raised = [exp(one - top) for one in logs]
+    raised = [exp(odds - top) for odds in logs]
     whole = sum(raised)
-    return [max(one / whole, LEAST) for one in raised]
+    return [max(power / whole, LEAST) for power in raised]
 
 
 def _headers_again(rows: Sequence[Row], labels: Sequence[Label], chances: Sequence[Sequence[float]]) -> set[int]:
-    """Rows that repeat a header cell by cell, over the next table or on the next printed page."""
-    known: dict[int, set[tuple[object, ...]]] = {}
-    out: set[int] = set()
+    """Find the rows that repeat a header cell by cell, over the next table or on the next printed page."""
+    headers: dict[int, set[tuple[object, ...]]] = {}  # by their number of cells
+    again: set[int] = set()
     for index, (row, label, chance) in enumerate(zip(rows, labels, chances, strict=True)):
         cells = tuple([row.values[at] for at in row.filled])
         if len(cells) < 2:
             continue
         if label is Label.HEADER and chance[Label.HEADER] >= SURE:
-            known.setdefault(len(cells), set()).add(cells)
-        elif label is not Label.HEADER and any(_repeats(cells, one) for one in known.get(len(cells), ())):
-            out.add(index)
-    return out
+            headers.setdefault(len(cells), set()).add(cells)
+        elif label is not Label.HEADER and any(_repeats(cells, header) for header in headers.get(len(cells), ())):
+            again.add(index)
+    return again
 
 
 def _repeats(cells: tuple[object, ...], header: tuple[object, ...]) -> bool:
@@ -224,29 +236,30 @@ def _repeats(cells: tuple[object, ...], header: tuple[object, ...]) -> bool:
 
 
 def _viterbi(rows: Sequence[Row], chances: Sequence[Sequence[float]], model: LabelOrder) -> list[Label]:
-    best: list[float] = [WEIGHT * one for one in model.start]
-    weighed = [[[WEIGHT * one for one in to] for to in zip(*moves, strict=True)] for moves in model.moves]
-    back: list[list[int]] = []
+    """Return the most likely sequence of labels, of each row's chances and of how labels follow each other."""
+    best: list[float] = [WEIGHT * odds for odds in model.start]  # of all sequences that end with each label
+    weighted = [[[WEIGHT * odds for odds in to] for to in zip(*moves, strict=True)] for moves in model.moves]
+    origins_of_rows: list[list[int]] = []  # of each row but the first: the label before, for each label
     for at, row in enumerate(rows):
-        own = [log(chance) for chance in chances[at]]
-        if at:
-            moves = weighed[1 if row.gap else 0]
-            came: list[int] = []
-            now: list[float] = []
-            for to in Label:
-                tries = list(map(add, best, moves[to]))
-                if to in (Label.TITLE, Label.NOTE):
-                    tries[Label.HEADER] -= BARE
-                origin = tries.index(max(tries))
-                came.append(origin)
-                now.append(tries[origin] + own[to])
-            back.append(came)
-            best = now
-        else:
-            best = [one + two for one, two in zip(best, own, strict=True)]
+        row_logs = [log(chance) for chance in chances[at]]
+        if not at:
+            best = list(map(add, best, row_logs))
+            continue
+        moves = weighted[1 if row.gap else 0]
+        origins: list[int] = []
+        best_here: list[float] = []
+        for to in Label:
+            tries = list(map(add, best, moves[to]))
+            if to in (Label.TITLE, Label.NOTE):
+                tries[Label.HEADER] -= BARE
+            origin = tries.index(max(tries))
+            origins.append(origin)
+            best_here.append(tries[origin] + row_logs[to])
+        origins_of_rows.append(origins)
+        best = best_here
     label = max(range(len(best)), key=best.__getitem__)
-    out = [Label(label)]
-    for came in reversed(back):
-        label = came[label]
-        out.append(Label(label))
-    return out[::-1]
+    labels = [Label(label)]
+    for origins in reversed(origins_of_rows):
+        label = origins[label]
+        labels.append(Label(label))
+    return labels[::-1]

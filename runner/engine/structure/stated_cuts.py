@@ -39,18 +39,19 @@ class SheetArea:
         return rows_of(self.blocks())
 
     def blocks(self) -> Iterator[Block]:
-        """The rows with a value in the rectangle; columns outside of it are blank."""
+        """Yield the rows with a value in the rectangle; columns outside of it are blank."""
         top, left, bottom, right = self.area
         for block in self._sheet.some_blocks(lambda e: e.first <= bottom and top <= e.last):
             numbers, columns = block.within(top, bottom)
-            own = columns[left - 1 : right]
-            held = [at for at, values in enumerate(zip(*own, strict=True)) if any(v is not None for v in values)]
-            if held:
-                outside: list[list[Value]] = [[None] * len(held) for _ in range(left - 1)]
-                yield Block([numbers[at] for at in held], outside + [[column[at] for at in held] for column in own])
+            inside = columns[left - 1 : right]
+            filled = [at for at, values in enumerate(zip(*inside, strict=True)) if any(v is not None for v in values)]
+            if filled:
+                outside: list[list[Value]] = [[None] * len(filled) for _ in range(left - 1)]
+                cells = [[column[at] for at in filled] for column in inside]
+                yield Block([numbers[at] for at in filled], outside + cells)
 
     def layout(self) -> Layout:
-        """The sheet's own, without the tables that the file declares: somebody has stated others."""
+        """Return the sheet's layout without the tables that the file declares: somebody has stated others."""
         top, left, bottom, right = self.area
         layout = self._sheet.layout()
         merged = [m for m in layout.merged if top <= m[0] and m[2] <= bottom and left <= m[1] and m[3] <= right]
@@ -58,29 +59,32 @@ class SheetArea:
 
 
 def stated_tables(sheet: SpooledSheet, cut: TableCut, reading: ReadingOptions, detect: Detect) -> list[Table]:
-    """The tables of a sheet that is cut as somebody stated, from top to bottom and left to right."""
-    box = _box(sheet)
+    """Find the tables of a sheet that is cut as somebody stated, from top to bottom and left to right."""
+    box = _used_area(sheet)
     if box is None:
         return []
     parts = _parts(sheet, cut, box)
     if len(parts) > (_PARTS if sheet.complete else _REREAD):
-        found = detect(SheetArea(sheet, box), reading)
-        return _with_choice(found, f"the sheet would be cut into {len(parts)} parts, too many for tables of its size")
+        tables = detect(SheetArea(sheet, box), reading)
+        return _with_choice(tables, f"the sheet would be cut into {len(parts)} parts, too many for tables of its size")
     is_exact = cut.how == "ranges"
-    each = (_one_table(SheetArea(sheet, part), reading, detect, is_exact=is_exact) for part in parts)
-    found = [table for tables in each for table in tables]
+    tables_of_parts = (_one_table(SheetArea(sheet, part), reading, detect, is_exact=is_exact) for part in parts)
+    tables = [table for tables_of_part in tables_of_parts for table in tables_of_part]
     if cut.how in _WORDS and len(parts) == 1:
-        found = _with_choice(found, f"the sheet is to be split at {_WORDS[cut.how]}, and has none; it was read as one")
-    return sorted(found, key=lambda table: (table.range.top, table.range.left))
+        tables = _with_choice(
+            tables, f"the sheet is to be split at {_WORDS[cut.how]}, and has none; it was read as one"
+        )
+    return sorted(tables, key=lambda table: (table.range.top, table.range.left))
 
 
 def _with_choice(tables: list[Table], message: str) -> list[Table]:
+    """Return the tables, the first of them with a choice that reports what was assumed about the sheet."""
     choice = Choice("tables", "as found", {"tables": len(tables)}, sure=False, message=message)
     return [replace(t, choices=(*t.choices, choice)) if t is tables[0] else t for t in tables]
 
 
-def _box(sheet: SpooledSheet) -> Area | None:
-    """The rows and columns of a sheet that hold something; reads and spools the sheet."""
+def _used_area(sheet: SpooledSheet) -> Area | None:
+    """Return the rows and columns of a sheet that hold something, None if it is blank; reads and spools the sheet."""
     try:
         _read(sheet)
     except OutOfOrder:
@@ -100,30 +104,32 @@ def _read(sheet: SpooledSheet) -> None:
 
 
 def _parts(sheet: SpooledSheet, cut: TableCut, box: Area) -> list[Area]:
+    """Cut the used area of a sheet as stated; parts at blank rows and columns are cut until there are no more."""
     if cut.how == "ranges":
         return [part for area in cut.ranges if (part := _clipped(area_of(area), box)) is not None]
     if cut.how == "one":
         return [box]
     ways = {"columns": (_strips,), "rows": (_bands,), "both": (_bands, _strips)}[cut.how]
-    done: list[Area] = []
-    todo = [box]
-    while todo and len(todo) + len(done) <= _PARTS:
-        area = todo.pop(0)
-        pieces = next((some for way in ways if len(some := way(sheet, area)) > 1), None)
+    whole: list[Area] = []
+    uncut = [box]
+    while uncut and len(uncut) + len(whole) <= _PARTS:
+        area = uncut.pop(0)
+        pieces = next((parts for way in ways if len(parts := way(sheet, area)) > 1), None)
         if pieces is None:
-            done.append(area)
+            whole.append(area)
         else:
-            todo += pieces
-    return done + todo
+            uncut += pieces
+    return whole + uncut
 
 
 def area_of(text: str) -> Area:
-    """The rectangle of a range such as A3:C94."""
+    """Return the rectangle of a range such as A3:C94."""
     (top, left), (bottom, right) = (_place(cell) for cell in text.split(":"))
     return top, left, bottom, right
 
 
 def _place(cell: str) -> tuple[int, int]:
+    """Return row and column of a cell such as C94."""
     letters = cell.rstrip("0123456789")
     column = 0
     for letter in letters:
@@ -132,6 +138,7 @@ def _place(cell: str) -> tuple[int, int]:
 
 
 def _clipped(area: Area, box: Area) -> Area | None:
+    """Return what two rectangles share; None if that is nothing."""
     top, left, bottom, right = (
         max(area[0], box[0]), max(area[1], box[1]), min(area[2], box[2]), min(area[3], box[3]),
     )  # fmt: skip
@@ -139,7 +146,7 @@ def _clipped(area: Area, box: Area) -> Area | None:
 
 
 def _bands(sheet: SpooledSheet, area: Area) -> list[Area]:
-    """The parts between blank rows, without those of single cells: titles, captions and notes."""
+    """Return the parts between blank rows, without those of single cells: titles, captions and notes."""
     _, left, _, right = area
     runs: list[tuple[int, int, int]] = []  # first and last row, and the most cells of one
     for number, filled in _rows(sheet, area):
@@ -155,7 +162,7 @@ def _bands(sheet: SpooledSheet, area: Area) -> list[Area]:
 
 
 def _strips(sheet: SpooledSheet, area: Area) -> list[Area]:
-    """The parts between columns that are blank in the full rows: titles and remarks reach over gaps."""
+    """Return the parts between columns that are blank in the full rows: titles and remarks reach over gaps."""
     top, _, bottom, _ = area
     widths: dict[int, int] = {}  # by the number of cells in a row: the columns that such rows fill
     for _, filled in _rows(sheet, area):
@@ -165,14 +172,14 @@ def _strips(sheet: SpooledSheet, area: Area) -> list[Area]:
     columns = 0
     for width, filled in widths.items():
         columns |= filled if width > 1 and width >= least else 0
-    held = [at for at in range(columns.bit_length()) if columns >> at & 1]
-    starts = [b for a, b in pairwise([-1, *held]) if b > a + 1 or a < 0]
-    ends = [*(a for a, b in pairwise(held) if b > a + 1), *held[-1:]]
+    used = [at for at in range(columns.bit_length()) if columns >> at & 1]
+    starts = [b for a, b in pairwise([-1, *used]) if b > a + 1 or a < 0]
+    ends = [*(a for a, b in pairwise(used) if b > a + 1), *used[-1:]]
     return [(top, first, bottom, last) for first, last in zip(starts, ends, strict=True)]
 
 
 def _rows(sheet: SpooledSheet, area: Area) -> Iterator[tuple[int, int]]:
-    """The rows with a value in a rectangle: their numbers, and the columns with one as bits."""
+    """Yield the rows with a value in a rectangle: their numbers, and the columns with one as bits."""
     _, left, _, right = area
     for numbers, columns in SheetArea(sheet, area).blocks():
         marks = [0] * len(numbers)
@@ -185,17 +192,18 @@ def _rows(sheet: SpooledSheet, area: Area) -> Iterator[tuple[int, int]]:
 
 
 def _one_table(part: SheetArea, reading: ReadingOptions, detect: Detect, *, is_exact: bool) -> list[Table]:
-    """The part as one table: the first header that detection finds in it, and everything below that.
+    """Read a part as one table: the first header that detection finds in it, and everything below that.
 
-    `is_exact`: the table reaches to the ends of the part."""
-    found = detect(part, reading)
-    if not found or reading.headless or reading.header_rows:
-        return found
-    if len(found) == 1 and (not is_exact or _fills(part, found[0])):
-        return [replace(found[0], alternative=None)]
-    head = next((table.header_rows for table in found if table.header_rows), ())
+    `is_exact`: the table reaches to the ends of the part.
+    """
+    tables = detect(part, reading)
+    if not tables or reading.headless or reading.header_rows:
+        return tables
+    if len(tables) == 1 and (not is_exact or _fills(part, tables[0])):
+        return [replace(tables[0], alternative=None)]
+    head = next((table.header_rows for table in tables if table.header_rows), ())
     fixed = reading._replace(header="auto", header_rows=head) if head else reading._replace(header="none")
-    return detect(part, fixed) or found
+    return detect(part, fixed) or tables
 
 
 def _fills(part: SheetArea, table: Table) -> bool:
@@ -204,8 +212,8 @@ def _fills(part: SheetArea, table: Table) -> bool:
     return (table.range.left, table.range.bottom, table.range.right) == (left, bottom, right)
 
 
-def unmet(ranges: Sequence[str], tables: Sequence[Table]) -> list[str]:
-    """The ranges that no table is in."""
+def ranges_without_table(ranges: Sequence[str], tables: Sequence[Table]) -> list[str]:
+    """Return the ranges that no table is in."""
     boxes = [table.range for table in tables]
     areas = {text: area_of(text) for text in ranges}
     return [

@@ -119,13 +119,13 @@ class RememberedShape(NamedTuple):
     left_out: bool
     cut: str  # of a sheet that could be cut into tables in two ways: one, columns, rows or both
     by: str
-    is_said: bool  # by a person
+    by_person: bool
     moment: datetime
     memory: str
     version: str
 
     def as_dict(self) -> dict[str, object]:
-        """How artifact.json names it."""
+        """Encode it as artifact.json names it."""
         return {
             "memory": self.memory,
             "version": self.version,
@@ -145,8 +145,8 @@ class Partition:
     probability: float  # that the tables of this part are exactly these
 
     def as_dict(self) -> dict[str, object]:
-        """The form of `ade scan` and the artifact."""
-        return {"ranges": [one.a1 for one in self.ranges], "probability": round(self.probability, 3)}
+        """Encode it as `ade scan` and the artifact have it."""
+        return {"ranges": [cell_range.a1 for cell_range in self.ranges], "probability": round(self.probability, 3)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -176,6 +176,7 @@ class Table:
         return not self.header_rows
 
     def rows_of(self, kind: RowKind) -> frozenset[int]:
+        """Return the left-out rows of a kind."""
         return frozenset(number for number, row in self.left_out.items() if row.kind is kind)
 
     @property
@@ -209,7 +210,7 @@ class Table:
         return self.rows_of(RowKind.REPEATED_HEADER)
 
     def as_dict(self) -> dict[str, object]:
-        """The form of `ade scan` and the artifact: ranges and reasons, no cell values."""
+        """Encode it as `ade scan` and the artifact have it: ranges and reasons, no cell values."""
         return {
             "range": self.range.a1,
             "header_rows": list(self.header_rows),

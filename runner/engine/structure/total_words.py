@@ -151,7 +151,7 @@ def row_clarity(values: Sequence[object], first: int = 3) -> tuple[Clarity, Sort
         if value is None or value == "":
             continue
         if isinstance(value, str):
-            best = max(best, label_clarity(value), key=lambda found: found[0])
+            best = max(best, label_clarity(value), key=lambda label: label[0])
         seen += 1
         if seen == first:
             break

@@ -28,7 +28,7 @@ from runner.engine.structure.total_words import Sort
 
 _MOST_REPORTED = 200  # runs of doubtful rows reported one by one
 _COLUMN_SAMPLE = 5  # cells from which a column is known to have numbers or not
-_KEEP, _DROP = '"reading": {"total_rows": "keep"}', '"reading": {"total_rows": "drop"}'
+_AS_DATA, _LEFT_OUT = '"reading": {"total_rows": "keep"}', '"reading": {"total_rows": "drop"}'
 _LEVELS = 4  # of totals: of records, of groups, of groups of those, of all
 _FOOTER = 3  # the most rows between two totals, or below the last one, that may be no records
 _PENDING = 200  # the most totals above their rows that are checked at a time
@@ -106,10 +106,10 @@ class TotalsCheck:
         parts = [row.number for row in rest if row.why.is_part]
         sums = [row.number for row in rest if row.why.heads or row.is_bare_sum]
         decided = {*proofs, *labelled, *sums}
-        beside = {number: is_said for number, is_said in self._beside_totals(rest).items() if number not in decided}
-        kept_beside = [number for number, is_said in beside.items() if not is_said]
-        choices = _choices(list(proofs), labelled, sums, kept_beside, parts)
-        proofs |= dict.fromkeys((number for number, is_said in beside.items() if is_said), None)
+        beside = {number: is_stated for number, is_stated in self._beside_totals(rest).items() if number not in decided}
+        data_beside = [number for number, is_stated in beside.items() if not is_stated]
+        choices = _choices(list(proofs), labelled, sums, data_beside, parts)
+        proofs |= dict.fromkeys((number for number, is_stated in beside.items() if is_stated), None)
         if self._drop:
             proofs |= dict.fromkeys((*labelled, *sums, *beside, *parts), Proof.ASKED)
             choices = [choice for choice in choices if choice.sure]
@@ -298,8 +298,8 @@ def _choices(
     choices: list[Choice] = []
     if totals:
         evidence = {"word": len(totals), "sum": len(totals)}
-        choices.append(Choice("total", "total", evidence, True, row=totals[0], settle=_KEEP))
-    remedy = f"{_DROP} or {_KEEP}"
+        choices.append(Choice("total", "total", evidence, True, row=totals[0], settle=_AS_DATA))
+    remedy = f"{_LEFT_OUT} or {_AS_DATA}"
     for rows, one, many, has_word in (
         (labelled, "is labelled as a total but does not add up", "are labelled as totals but do not add up", True),
         (sums, "adds up but is not labelled as a total", "add up but are not labelled as totals", False),

@@ -14,7 +14,7 @@ from runner.engine.common.findings import FindingPlace, Findings
 from runner.engine.options import ReadingOptions, TableCut
 from runner.engine.reading.spool import SpooledSheet
 from runner.engine.structure import Table
-from runner.engine.structure.stated_cuts import Detect, stated_tables, unmet
+from runner.engine.structure.stated_cuts import Detect, ranges_without_table, stated_tables
 from runner.engine.structure.tables import RememberedShape
 
 FOUND, OTHER = "found", "other"  # answers where no word tells the two partitions apart
@@ -175,7 +175,7 @@ def _manifest_line(sheet: str, beside: Sequence[CellRange], ranges: Sequence[Cel
 
 def report_unmet(ranges: Sequence[str], tables: Sequence[Table], findings: Findings, place: FindingPlace) -> None:
     """Report ranges that the manifest names as tables, but that hold no table."""
-    for area in unmet(ranges, tables):
+    for area in ranges_without_table(ranges, tables):
         message = f"reading.tables names {area} of this sheet as a table, and nothing that is one is there"
         findings.add("no_table", "warning", message, place=place, rule="structure")
 
