@@ -7,6 +7,8 @@ the only place that waits: exponential, fully jittered, never a hot loop.
 """
 
 import contextlib
+import functools
+import os
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -33,6 +35,7 @@ from infra.retrying import CallPolicy
 
 _LOCK = threading.Lock()
 _MODELS = botocore.loaders.create_loader()  # parsing a service's model takes longer than most calls
+_READ_BY_BOTO = ("AWS_", "BOTO_", "HOME")
 
 
 def client(address: Address, *, read_timeout: float = 30.0, connect_timeout: float = 5.0) -> Any:
@@ -59,11 +62,21 @@ def _client(address: Address, read_timeout: float, connect_timeout: float, *, fo
         s3={"addressing_style": address.options.get("addressing", "path" if own_server else "auto")},
     )
     with _LOCK:
-        core = botocore.session.get_session()
-        core.register_component("data_loader", _MODELS)
-        session = boto3.session.Session(botocore_session=core, region_name=address.region)
+        environment = frozenset(item for item in os.environ.items() if item[0].startswith(_READ_BY_BOTO))
+        session = _session(address.region, environment)
         region = address.region or session.region_name or ("us-east-1" if own_server else None)
         return session.client(address.service, endpoint_url=address.endpoint, region_name=region, config=config)
+
+
+@functools.lru_cache(maxsize=8)
+def _session(region: str | None, _environment: frozenset[tuple[str, str]]) -> boto3.session.Session:
+    """The session of all clients of a region, for as long as the environment says the same.
+
+    They fetch and renew their credentials together, and a session takes longer to make than a client.
+    """
+    core = botocore.session.get_session()
+    core.register_component("data_loader", _MODELS)
+    return boto3.session.Session(botocore_session=core, region_name=region)
 
 
 T = TypeVar("T")

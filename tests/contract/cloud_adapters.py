@@ -9,7 +9,6 @@ from pathlib import Path
 
 from core.ports import Clock, JobTable, ObjectStore, WorkQueue
 from infra.addresses import parse_address
-from infra.aws.calls import client
 from infra.aws.dynamodb import DynamoJobTable
 from infra.aws.dynamodb_items import table_definition
 from infra.aws.s3 import S3Store
@@ -44,12 +43,11 @@ def s3(start: Callable[[], Server], *, versioned: bool = False, bucket: str = ""
         server = start()
         url = servers.url("s3", name, server)
         with servers.credentials(server), s3_store(url, server.environment) as store:
-            admin = client(parse_address(url))
+            admin = servers.admin("s3", server.endpoint)
             if not bucket and name not in {b["Name"] for b in admin.list_buckets()["Buckets"]}:
                 admin.create_bucket(Bucket=name)
             if versioned:
                 admin.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
-            admin.close()
             store.delete_prefix("")
             yield Rig(port=store, clock=clock, another=partial(s3_store, url, server.environment), remote=True)
 
@@ -69,7 +67,8 @@ def dynamodb(start: Callable[[], Server], *, isolates: bool = True) -> Factory[J
     def factory(_: Path, clock: HandClock) -> Iterator[Rig[JobTable]]:
         server, name = start(), _unique("table")
         url = servers.url("dynamodb", name, server, shards="3")
-        with servers.credentials(server), closing(client(parse_address(url))) as admin:
+        with servers.credentials(server):
+            admin = servers.admin("dynamodb", server.endpoint)
             admin.create_table(**table_definition(name))
             admin.get_waiter("table_exists").wait(TableName=name)
             with dynamodb_table(url, server.environment, clock) as table:
@@ -93,7 +92,8 @@ def sqs(start: Callable[[], Server]) -> Factory[WorkQueue]:
     def factory(_: Path, clock: HandClock) -> Iterator[Rig[WorkQueue]]:
         server, name = start(), _unique("queue")
         url = servers.url("sqs", name, server)
-        with servers.credentials(server), closing(client(parse_address(url))) as admin:
+        with servers.credentials(server):
+            admin = servers.admin("sqs", server.endpoint)
             made = [admin.create_queue(QueueName=n)["QueueUrl"] for n in (name, f"{name}-dead")]
             with sqs_queue(url, server.environment, clock) as queue:
                 another = partial(sqs_queue, url, server.environment, clock.at)

@@ -151,7 +151,8 @@ def url(service: str, name: str, server: Server, **options: str) -> str:
 @functools.cache
 def admin(service: str, endpoint: str) -> Any:
     """A client to make buckets, tables and queues with, for as long as the process runs; called with credentials set."""
-    return _OWN.enter_context(contextlib.closing(client(parse_address(f"{service}://any?endpoint={endpoint}"))))
+    at = f"?endpoint={endpoint}" if endpoint else ""
+    return _OWN.enter_context(contextlib.closing(client(parse_address(f"{service}://any{at}"))))
 
 
 @contextlib.contextmanager
