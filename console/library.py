@@ -12,7 +12,7 @@ that its author saw: a claim takes the place of its manifest while its config is
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from posixpath import basename
 from secrets import token_hex
@@ -106,14 +106,32 @@ class Library:
         """The workflow of this name: of a tenant, else the shared one. Raises UsageError."""
         place = SHARED if tenant is None else f"{CONFIGS}{tenant}/"
         found = self._below(place)
-        named = [one for one in found if one.name == name]
-        if not named:
+        named = self._named(name, found)
+        if named is None:
             known = ", ".join(sorted(one.name for one in found)) or "none"
             more = "" if tenant else "; name a tenant's own with --tenant"
             raise UsageError(f"there is no workflow {name} below {place}; there are: {known}{more}")
+        return named
+
+    def find_or_new(self, name: str, manifest: Manifest, tenant: str | None = None) -> Standing:
+        """The workflow of this name, of a tenant or else the shared one; a new one of this manifest if there is none.
+
+        Raises UsageError, and ManifestInvalid for a new one that names nothing it may serve.
+        """
+        place = SHARED if tenant is None else f"{CONFIGS}{tenant}/"
+        named = self._named(name, self._below(place))
+        if named is not None:
+            return named
+        if manifest.name != name:
+            raise UsageError(f"there is no workflow {name}, and the manifest is of {manifest.name}; name it like that")
+        return self.new(f"{place}{name}/{MANIFEST}", manifest)
+
+    def _named(self, name: str, found: Sequence[Standing]) -> Standing | None:
+        """The workflow of this name; None if there is none. Raises UsageError if there are several."""
+        named = [one for one in found if one.name == name]
         if len(named) > 1:
             raise UsageError(f"several manifests are named {name}: {', '.join(one.key for one in named)}")
-        return named[0]
+        return named[0] if named else None
 
     def _below(self, place: str) -> list[Standing]:
         """The workflows whose manifests are below a place, and those that a promotion left without a valid one."""

@@ -37,6 +37,20 @@ def test_a_draft_is_compared_promoted_and_reverted(ade):
     assert "there is no workflow nothing" in ade("workflow", "show", "nothing", expect=2).err
 
 
+def test_a_workflow_may_begin_as_a_draft(ade):
+    ade.write("plans/manifest.json", {**SHARED, "name": "plans"})
+    assert "the manifest is of plans" in ade("workflow", "draft", "others", "plans", expect=2).err
+    ade.write("lone/manifest.json", {**MEMBERS, "name": "plans"})
+    assert "subscribe" in ade("workflow", "draft", "plans", "lone", expect=2).err
+    draft = ade("workflow", "draft", "plans", "plans", "--json").json["id"]
+    shown = ade("workflow", "show", "plans", "--json").json
+    assert (shown["manifest"], shown["live"], shown["draft"]) == ("configs/_shared/plans/manifest.json", None, draft)
+    assert '"name": "plans"' in ade("workflow", "show", "plans", "draft").out
+    assert "\\x0a" not in ade("workflow", "show", "members", "live").out
+    ade("workflow", "promote", "plans")
+    assert ade("workflow", "show", "plans", "--json").json["live"] == draft
+
+
 def test_history_is_replayed_with_the_draft_then_promoted_and_published_again(ade):
     for n in range(3):
         ade.write(f"m{n}.csv", CSV)

@@ -58,14 +58,14 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         library = Library(stack.store)
         if args.what == "list":
             return _list(library, args.tenant, out)
+        if args.what == "draft":
+            return _draft(library, args, out)
         standing = library.find(args.name, args.tenant)
         match args.what:
             case "show":
                 return _show(library, standing, args.version, out)
             case "diff":
                 return _diff(library, standing, args.before, args.after, out)
-            case "draft":
-                return _draft(library, standing, args.folder, out)
             case "promote":
                 return _promote(stack, library, standing, args.version, out)
             case _:
@@ -98,27 +98,29 @@ def _show(library: Library, standing: Standing, which: str | None, out: Printer)
         if out.as_json:
             out.emit({"id": version.id, "manifest": version.manifest.decode(), "config": sorted(version.package)})
             return Exit.OK
-        out.line(version.manifest.decode("utf-8", "replace"))
+        for line in version.manifest.decode("utf-8", "replace").splitlines():
+            out.line(line)
         for name in sorted(version.package):
             out.note(f"config: {name}")
         return Exit.OK
-    manifest, live, versions = standing.workflow.manifest, library.load(standing, LIVE), library.versions(standing)
+    manifest, versions = standing.workflow.manifest, library.versions(standing)
+    live = library.load(standing, LIVE).id if standing.is_live else None
     usable = library.draft(standing)
     draft = None if usable is None else usable.id
     if out.as_json:
-        listed = [{"id": one.id, "stored_at": stamp_text(one.stored_at), "live": one.id == live.id} for one in versions]
+        listed = [{"id": one.id, "stored_at": stamp_text(one.stored_at), "live": one.id == live} for one in versions]
         facts = {"name": standing.name, "manifest": standing.key, "tenants": list(manifest.tenants)}
-        out.emit(facts | {"subscribe": list(manifest.subscribe), "live": live.id, "draft": draft, "versions": listed})
+        out.emit(facts | {"subscribe": list(manifest.subscribe), "live": live, "draft": draft, "versions": listed})
         return Exit.OK
     out.heading(f"{standing.name}: {standing.key}")
     if manifest.tenants:
         out.line(f"  serves     {', '.join(manifest.tenants)}")
     out.line(f"  subscribes {', '.join(manifest.subscribe)}")
-    out.line(f"  live       {live.id}")
+    out.line(f"  live       {live or _NOT_YET}")
     out.line(f"  draft      {draft or (_UNUSABLE if library.has_draft(standing) else 'none')}")
     for one in versions:
         at = datetime.fromtimestamp(one.stored_at or 0.0, UTC)
-        out.line(f"  ran        {one.id}  {at:%Y-%m-%d %H:%M}{'  (live)' if one.id == live.id else ''}")
+        out.line(f"  ran        {one.id}  {at:%Y-%m-%d %H:%M}{'  (live)' if one.id == live else ''}")
     return Exit.OK
 
 
@@ -135,9 +137,12 @@ def _diff(library: Library, standing: Standing, before: str, after: str, out: Pr
     return Exit.OK
 
 
-def _draft(library: Library, standing: Standing, folder: Path, out: Printer) -> int:
+def _draft(library: Library, args: argparse.Namespace, out: Printer) -> int:
+    folder: Path = args.folder
     path = folder / MANIFEST if folder.is_dir() else folder
-    desk = lay_out(path, read_manifest(path), folder=standing.folder)
+    manifest = read_manifest(path)
+    standing = library.find_or_new(args.name, manifest, args.tenant)
+    desk = lay_out(path, manifest, folder=standing.folder)
     files = {key.removeprefix(standing.folder): file.read_bytes() for key, file in desk.files.items()}
     draft = library.put_draft(standing, {**files, MANIFEST: path.read_bytes()})
     return _shown(draft, f"draft of {standing.name}", out)
