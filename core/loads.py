@@ -184,7 +184,9 @@ def check_columns(batch: LoadBatch, longest: int) -> None:
         if name.casefold() in seen:
             raise LoadRefused(f"column {n + 1} has the name of another one; set mapping.unmapped to drop, or rename it")
         if not name or len(name.encode()) > longest or "\0" in name:
-            raise LoadRefused(f"the name of column {n + 1} is blank or longer than {longest} bytes; rename it")
+            raise LoadRefused(
+                f"the name of column {n + 1} is blank, longer than {longest} bytes or has a NUL; rename it"
+            )
         seen.add(name.casefold())
     missing = [name for name in batch.rule.columns if name not in names]
     if missing:

@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 
 from core.jobs import Job, Notice, State, stamp_text
 from core.keys import output_folder
+from core.loads import PREFIX as LOAD_PREFIX
 
 SIGNATURE, TIMESTAMP, NOTICE_ID = "Ade-Signature", "Ade-Timestamp", "Ade-Notice-Id"
 CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"
@@ -40,6 +41,12 @@ def pending(job: Job) -> float | None:
 def delivered(job: Job, notice_id: str) -> Job | None:
     """The job without a notice that has arrived; None if it has none of that id."""
     left = tuple(notice for notice in job.notices if notice.id != notice_id)
+    return None if len(left) == len(job.notices) else replace(job, notices=left)
+
+
+def without_loads(job: Job) -> Job | None:
+    """The job without the loads that are still to be tried; None if it has none."""
+    left = tuple(notice for notice in job.notices if not notice.to.startswith(LOAD_PREFIX))
     return None if len(left) == len(job.notices) else replace(job, notices=left)
 
 

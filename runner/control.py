@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from core.errors import IllegalTransition, UsageError
 from core.jobs import ENDED, RETRIABLE, WAITING, Job, State, again, is_retracted, move, published
 from core.keys import staging_folder
+from core.notices import without_loads
 from core.ports import Clock, JobTable, ObjectStore, WorkQueue
 from infra.queueing import Lanes, enqueue, mutate
 from runner.publish import Publisher
@@ -43,6 +44,10 @@ class Control:
         """Say in a job's row which one was run in its place."""
         reason = f"run again as {successor}, with the workflow as it is now"
         mutate(self.table, job_id, lambda job: replace(job, reason=reason) if job.ended else None)
+
+    def withdraw_loads(self, job_id: str) -> bool:
+        """Give up the loads of a job that are still to be tried; whether there were any."""
+        return mutate(self.table, job_id, without_loads) is not None
 
     def cancel(self, job_id: str) -> Job:
         """Immediate if the job has not started; otherwise a request, confirmed when its box is dead."""

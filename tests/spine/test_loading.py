@@ -115,6 +115,22 @@ def test_unloading_a_job_takes_its_rows_out(world, runner):
     assert noted(world, job)["status"] == "unloaded"
 
 
+def test_a_load_that_waits_for_its_database_is_given_up_when_its_job_is_unloaded(world, runner):
+    file = world.settings.storage_data_dir / "loaded.sqlite"
+    file.mkdir()  # nothing can be opened there
+    world.intake.changed(world.drop(notify=[{"to": "https://hooks.example.com/"}], **LOADED))
+    finish(world, runner)
+    (job,) = world.jobs()
+    others = [notice for notice in job.notices if not notice.to.startswith("load:")]
+    assert world.control.withdraw_loads(job.job_id)
+    assert world.jobs()[0].notices == tuple(others)
+    assert not world.control.withdraw_loads(job.job_id), "there is none any more"
+    file.rmdir()
+    world.clock.move(60)
+    finish(world, runner)
+    assert rows(world) == []
+
+
 def test_a_job_that_is_reset_loads_its_rows_anew_and_not_twice(world, runner):
     world.intake.changed(world.drop(**LOADED))
     finish(world, runner)

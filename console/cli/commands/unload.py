@@ -21,10 +21,12 @@ def run(args: argparse.Namespace, out: Printer) -> int:
             job = control.find(job_id)
             if not load_rules(job):
                 raise UsageError(f"job {job_id} loads its rows into no table: its manifest has no output.load")
-            done.append({"job_id": job_id, "rows": loads.unload(job)})
+            withdrawn = control.withdraw_loads(job_id)  # first, or its rows would come after they were taken out
+            done.append({"job_id": job_id, "rows": loads.unload(job), "withdrawn": withdrawn})
         if out.as_json:
             out.emit(done)
         else:
             for one in done:
-                out.line(f"{one['job_id']}: {one['rows']:,} rows taken out")
+                more = "; its load waited for the database and is given up" if one["withdrawn"] else ""
+                out.line(f"{one['job_id']}: {one['rows']:,} rows taken out{more}")
     return Exit.OK
