@@ -63,6 +63,8 @@ _SURE: Final = 0.85  # a column that is less likely its field is in doubt
 _LIKELY: Final = 0.3  # and so is one without a field that is so likely one
 _SEPARATORS = re.compile("[^A-Za-z0-9]+")
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+# One line of a manifest, or two, and whose it is; as the engine's choices have it.
+_SETTING = re.compile(r'("[a-z_]+": .+?)(?: \(or ([^)]+)\)| or ("[a-z_]+": .+?))?(?: on field (.+))?')
 _CELL = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")
 
 
@@ -544,7 +546,7 @@ def readings(artifact: Mapping[str, Any], most: int = 200, *, words: Catalogue |
         f"<tr><td>{escape(_translate_term('reading', choice['kind'], words))}</td>"
         f"<td>{escape(_translate_term('chosen', choice['chosen'], words))}</td><td>{escape(where(choice, words))}</td>"
         f"<td>{escape(words('page.sure')) if choice['sure'] else guess}</td>"
-        f"<td><code>{escape(str(choice.get('settle') or ''))}</code></td></tr>"
+        f"<td>{draw_setting(choice.get('settle'), words)}</td></tr>"
         for choice in choices[:most]
     )
     names = ("reading", "chosen", "place", "sure", "settle")
@@ -555,6 +557,19 @@ def readings(artifact: Mapping[str, Any], most: int = 200, *, words: Catalogue |
         f"<tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
         + (f"<p>{escape(words('page.kinds.more', count=more))}</p>" if more > 0 else "")
     )
+
+
+def draw_setting(remedy: object, words: Catalogue) -> str:
+    """Draw what settles a reading, as markup: lines of a manifest with the words around them in the catalogue's
+    language, anything else as it is. Empty without."""
+    found = _SETTING.fullmatch(str(remedy or ""))
+    if found is None:
+        return f"<code>{escape(str(remedy))}</code>" if remedy else ""
+    line, value, other_line, field = found.groups()
+    other = value or other_line
+    text = words("page.setting.or", first=line, second=other) if other else line
+    text = words("page.setting.field", setting=text, field=field) if field else text
+    return f"<code>{escape(text)}</code>"
 
 
 def _translate_term(group: str, text: object, words: Catalogue) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from runner.engine.common.findings import AUTHOR_ENTRY
-from runner.engine.pages.drawing import bounded, escape, where
+from runner.engine.pages.drawing import bounded, draw_setting, escape, where
 from runner.engine.pages.messages import ENGLISH, Catalogue, catalogue
 
 _CELLS: Final = 24  # of one group that are listed
@@ -284,7 +284,7 @@ def finding_rows(
         value = None if values is None else values.get(number)
         cell = escape(str(finding.get("cell") or ""))
         place = escape(where({**finding, "column": "", "row": None if cell else finding.get("row")}, words))
-        remedy = escape(str((finding.get("params") or {}).get("settle") or ""))
+        remedy = draw_setting((finding.get("params") or {}).get("settle"), words)
         severity = {"error": "error", "warning": "warning"}.get(str(finding["severity"]), "note")
         rows.append(
             (
@@ -292,7 +292,7 @@ def finding_rows(
                 f"{place} {cell} {'' if value is None else quoted(value)}",
                 escape(sentence(finding, words).text),
                 f"<code>{escape(str(finding['code']))}</code>",
-                f"<code>{remedy}</code>" if remedy else "",
+                remedy,
             )
         )
     return rows

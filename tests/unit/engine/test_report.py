@@ -10,7 +10,7 @@ import pytest
 from runner.engine.contract import ReportTerms
 from runner.engine.pages import drawing
 from runner.engine.pages.fixes import fixes
-from runner.engine.pages.messages import LANGUAGES
+from runner.engine.pages.messages import LANGUAGES, catalogue
 from runner.engine.pages.report import FailedJob, failure_report, report
 from tests.support.samples import artifact
 
@@ -306,3 +306,21 @@ def test_every_reason_has_words_for_and_against(rule):
     assert len(said) == 2
     assert rule not in said
     assert not any(text.endswith(" ") or "{" in text for text in said)
+
+
+@pytest.mark.parametrize(
+    ("settle", "said"),
+    [
+        ('"day_first": true (or false) on field start', '"day_first": true oder false beim Feld start'),
+        ('"unit": "percent" on field rate', '"unit": "percent" beim Feld rate'),
+        (
+            '"reading": {"total_rows": "drop"} or "reading": {"total_rows": "keep"}',
+            '"reading": {"total_rows": "drop"} oder "reading": {"total_rows": "keep"}',
+        ),
+        ('"delimiter": ";"', '"delimiter": ";"'),
+        ("write the number itself", "write the number itself"),
+    ],
+)
+def test_what_settles_a_reading_is_in_the_senders_language_where_it_is_a_line_of_the_manifest(settle, said):
+    assert drawing.draw_setting(settle, catalogue("de")) == f"<code>{drawing.escape(said)}</code>"
+    assert not drawing.draw_setting(None, catalogue("de"))
