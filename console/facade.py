@@ -13,10 +13,11 @@ from typing import Generic, NotRequired, TypedDict, TypeVar
 
 from console import attention
 from console.attention import Matter
+from console.counters import CounterWindow, ReadCounters
 from console.senders import SenderHistory, histories_of_jobs, sender_histories
 from core.budget import Budget, plain, weight_of
 from core.caches import BoundedCache
-from core.ends import COUNTER_SECONDS, SENDER_SECONDS, EndCounts
+from core.ends import COUNTER_SECONDS, DAY, SENDER_SECONDS, STEP, EndCounts
 from core.errors import AdeError, ObjectMissing, ObjectTooLarge, StoreUnavailable
 from core.jobs import ENDED, Job, State
 from core.keys import CONFIGS, INBOX, job_folder
@@ -42,6 +43,7 @@ _STALE_SECONDS = 2.0  # an answer that is older than that is waited for
 _ASIDE_SECONDS = 0.2  # a count that takes longer is not waited for
 _MOST_FRESH_ASIDE = 900.0
 _LONGEST_TROUBLE = 10.0  # for how long an error is believed, if it took as long to get it
+_HOUR = 3600.0
 _MEMORY = ".memory.json"
 
 T = TypeVar("T")
@@ -71,7 +73,6 @@ class OverviewFacts:
     queue: QueueStats | None  # None where the caller sees one tenant only, or the queue does not answer
     trouble: str  # why it does not
     pauses: tuple[Pause, ...]
-    recent: Recent
 
 
 class JobMoment(TypedDict):
@@ -120,7 +121,10 @@ class Facade:
         self._senders: dict[str | None, Fresh[list[SenderFacts]]] = {}
         self._histories: dict[str | None, Fresh[list[SenderHistory]]] = {}
         self._matters: dict[str | None, Fresh[list[Matter]]] = {}
-        self._ends = Fresh(lambda: stack.table.ends(stack.clock.now() - COUNTER_SECONDS), stack.clock.steady)
+        self._steps = CounterWindow(stack.table.ends, seconds=COUNTER_SECONDS, stretch=STEP, changing=_HOUR)
+        self._days = CounterWindow(stack.table.sender_ends, seconds=SENDER_SECONDS, stretch=DAY, changing=DAY)
+        self._past = _PastHistories()
+        self._ends = Fresh(self._list_ends, stack.clock.steady)
         self._waiting: dict[str | None, Fresh[tuple[Job, ...]]] = {}
         self._lock = threading.Lock()
         self._asked = BoundedCache[tuple[str, int], frozenset[str]](_ASKED)
@@ -290,7 +294,6 @@ class Facade:
             queue=queue,
             trouble=trouble,
             pauses=pauses,
-            recent=self.recent(tenant),
         )
 
     def recent(self, tenant: str | None = None) -> Recent:
@@ -301,13 +304,22 @@ class Facade:
         """What all jobs that ended in the last days came to, by five minutes."""
         return self._ends.get()
 
+    def _list_ends(self) -> tuple[EndCounts, ...]:
+        found = self._steps.get(self._stack.clock.now(), self._stack.clock.steady())
+        return (*found.past, *found.changing)
+
     def sender_histories(self, tenant: str | None = None) -> list[SenderHistory]:
         """Every sender as its counters show it, whatever the number of its jobs."""
         return self._of_tenant(self._histories, tenant, self._list_histories).get()
 
     def _list_histories(self, tenant: str | None) -> list[SenderHistory]:
-        table = self._stack.table
-        found = sender_histories(table.sender_ends(self._stack.clock.now() - SENDER_SECONDS, tenant))
+        table, clock = self._stack.table, self._stack.clock
+        if tenant is None:
+            tally = self.tally()
+            tenants = frozenset(tally.tenants) if tally.whole else None
+            found = self._past.with_changes(self._days.get(clock.now(), clock.steady(), tenants=tenants))
+        else:
+            found = sender_histories(table.sender_ends(clock.now() - SENDER_SECONDS, tenant))
         counted = {one.tenant for one in found}
         tenants = [tenant] if tenant is not None else sorted(self.tally().tenants)
         rest = [name for name in tenants if name not in counted][:_WITHOUT_COUNTERS]
@@ -539,6 +551,24 @@ class Fresh(Generic[T]):
                 self._ask_again()
         finally:
             self._asking.release()
+
+
+class _PastHistories:
+    """Senders by their days that are over, so that only those with newer counters are put together again."""
+
+    def __init__(self) -> None:
+        self._known: tuple[int, dict[tuple[str, str], SenderHistory]] = (0, {})
+
+    def with_changes(self, counters: ReadCounters) -> list[SenderHistory]:
+        """All senders, with the days that may still change."""
+        if self._known[0] != counters.generation:
+            past = {(one.tenant, one.workflow): one for one in sender_histories(counters.past)}
+            self._known = (counters.generation, past)
+        found = dict(self._known[1])
+        for one in sender_histories(counters.changing):
+            before = found.get((one.tenant, one.workflow))
+            found[one.tenant, one.workflow] = one if before is None else before.with_days(one.days)
+        return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ A sender here is a tenant's workflow. Pure functions over `core/ends.py`; the fa
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from statistics import median
 
-from core.ends import DAY, EndCounts, counts_of_end
+from core.ends import DAY, NUMBERS, EndCounts, counts_of_end
 from core.jobs import Job
 
 HIGH_RATE = 0.10  # of rows with errors: from here on somebody should know, rising or not
@@ -25,6 +25,11 @@ class SenderHistory:
     tenant: str
     workflow: str
     days: tuple[EndCounts, ...]  # those with ends, oldest first; empty: nothing has ended yet
+    earlier: "SenderHistory | None" = field(default=None, compare=False, repr=False)  # has the first of these days
+
+    def with_days(self, later: tuple[EndCounts, ...]) -> "SenderHistory":
+        """This sender with days after those that are known; what was computed of these is not computed again."""
+        return replace(self, days=(*self.days, *later), earlier=self)
 
     @property
     def last(self) -> EndCounts | None:
@@ -42,21 +47,20 @@ class SenderHistory:
     @cached_property
     def rate_before(self) -> float | None:
         """The same of all days before that one."""
-        with_rows = [one for one in self.days if one["rows"]][:-1]
-        rows = sum(one["rows"] for one in with_rows)
-        return min(1.0, sum(one["wrong"] for one in with_rows) / rows) if rows else None
+        last = next((one for one in reversed(self.days) if one["rows"]), None)
+        rows = self.sum("rows") - last["rows"] if last is not None else 0
+        return min(1.0, (self.sum("wrong") - last["wrong"]) / rows) if last is not None and rows else None
 
     @property
     def is_rising(self) -> bool:
         """Whether the last day is much worse than those before."""
-        now, before = self.rate, self.rate_before
-        if now is None or before is None:
+        if self.rate is None or self.rate < _RISING_RATE or self.rate_before is None:
             return False
-        return now >= _RISING_RATE and now >= _RISING_TIMES * before
+        return self.rate >= _RISING_TIMES * self.rate_before
 
     @property
     def is_bad(self) -> bool:
-        return self.is_rising or (self.rate or 0.0) >= HIGH_RATE
+        return (self.rate or 0.0) >= HIGH_RATE or self.is_rising
 
     @property
     def has_drifted(self) -> bool:
@@ -68,13 +72,17 @@ class SenderHistory:
         return self.last is not None and self.last["failed"] > 0
 
     @cached_property
-    def _gaps(self) -> list[float]:
-        return [later.at - earlier.at for earlier, later in pairwise(self.days)]
+    def gaps(self) -> list[float]:
+        """Seconds from each day with ends to the next one."""
+        if self.earlier is None or not self.earlier.days:
+            return [later.at - earlier.at for earlier, later in pairwise(self.days)]
+        newer = self.days[len(self.earlier.days) - 1 :]
+        return [*self.earlier.gaps, *(later.at - earlier.at for earlier, later in pairwise(newer))]
 
     @cached_property
     def rhythm(self) -> float | None:
         """Seconds between days with drops, as a rule; None: too few to tell."""
-        return median(self._gaps) if len(self.days) >= _RHYTHM_DAYS else None
+        return median(self.gaps) if len(self.days) >= _RHYTHM_DAYS else None
 
     @property
     def next_at(self) -> float | None:
@@ -83,12 +91,19 @@ class SenderHistory:
 
     def is_late(self, now: float) -> bool:
         """Whether it is silent for longer than it ever was, weekends included, and then some."""
-        if self.rhythm is None:
+        if now <= self.last_at + _LEAST_LATE or self.rhythm is None:
             return False
-        return now > self.last_at + max(self._gaps) + max(_LEAST_LATE, self.rhythm / 2)
+        return now > self.last_at + max(self.gaps) + max(_LEAST_LATE, self.rhythm / 2)
+
+    @cached_property
+    def sums(self) -> tuple[int, ...]:
+        """Of all numbers that counters have, over all days."""
+        known = () if self.earlier is None else (self.earlier.sums,)
+        newer = self.days if self.earlier is None else self.days[len(self.earlier.days) :]
+        return tuple(map(sum, zip(*known, *(one.numbers for one in newer), strict=True))) or (0,) * len(NUMBERS)
 
     def sum(self, name: str) -> int:
-        return sum(one[name] for one in self.days)
+        return self.sums[NUMBERS.index(name)]
 
     def worry(self, now: float) -> tuple[float, ...]:
         """Sorts senders: the greater, the worse."""

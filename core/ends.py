@@ -17,6 +17,7 @@ COUNTER_SECONDS: Final = 8 * DAY  # that counters of all jobs stay
 SENDER_SECONDS: Final = 28 * DAY  # that counters of a sender stay
 DELAYS: Final = (1.0, 3.0, 10.0, 30.0, 120.0, 600.0)  # seconds that a delay is counted by; the last counter is of more
 NUMBERS: Final = ("files", "failed", "rows", "wrong", "drifted", *(f"delay{n}" for n in range(len(DELAYS) + 1)))
+_PLACES: Final = {name: n for n, name in enumerate(NUMBERS)}
 _COUNTED = frozenset({State.SUCCEEDED, State.FAILED, State.TIMED_OUT})
 _WAITED = frozenset({State.AWAITING, State.SCHEDULED, State.REVIEW, *_COUNTED, State.CANCELLED, State.SKIPPED})
 
@@ -33,7 +34,7 @@ class EndCounts:
     last_job: str = ""
 
     def __getitem__(self, name: str) -> int:
-        return self.numbers[NUMBERS.index(name)]
+        return self.numbers[_PLACES[name]]
 
     def __add__(self, other: "EndCounts") -> "EndCounts":
         """Both together; begins where this one does."""

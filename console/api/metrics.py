@@ -43,7 +43,7 @@ class HttpCounts:
 
 def gauges(facade: Facade, tenant: str | None) -> list[str]:
     """Gauges of everything, or of one tenant."""
-    facts = facade.overview(tenant)
+    facts, recent = facade.overview(tenant), facade.recent(tenant)
     lines = family("ade_jobs", "gauge", "jobs by tenant and state; of a large DynamoDB table the newest")
     for name, states in facts.tenants.items():
         lines += [sample("ade_jobs", {"tenant": name, "state": state}, n) for state, n in states.items()]
@@ -52,12 +52,12 @@ def gauges(facade: Facade, tenant: str | None) -> list[str]:
     lines += family("ade_review_waiting", "gauge", "jobs that wait for a person's answer")
     lines.append(sample("ade_review_waiting", {}, facts.states.get("REVIEW", 0)))
     lines += family("ade_recent_jobs", "gauge", "of the newest jobs that ended, how many by state")
-    ends = Counter(state for _, state in facts.recent.ends)
+    ends = Counter(state for _, state in recent.ends)
     lines += [
         sample("ade_recent_jobs", {"state": str(state)}, ends.get(str(state), 0)) for state in State if state in ends
     ]
     lines += family("ade_recent_failures", "gauge", "of the newest jobs that ended, how many failed, by whose fault")
-    lines += [sample("ade_recent_failures", {"fault": fault}, n) for fault, n in facts.recent.faults.items()]
+    lines += [sample("ade_recent_failures", {"fault": fault}, n) for fault, n in recent.faults.items()]
     if facts.queue is not None:
         queue = facts.queue
         depths = {"ready": queue.ready, "in_flight": queue.in_flight, "delayed": queue.delayed, "dead": queue.dead}

@@ -56,8 +56,9 @@ def overview(call: Call) -> Answer:
 
 
 def overview_shape(call: Call, asked: str | None) -> dict[str, object]:
-    facts = call.context.facade.overview(_tenant(call, asked))
-    queue, recent = facts.queue, facts.recent
+    facade, tenant = call.context.facade, _tenant(call, asked)
+    facts, recent = facade.overview(tenant), facade.recent(tenant)
+    queue = facts.queue
     return {
         "at": facts.at,
         "counted_at": facts.counted_at,

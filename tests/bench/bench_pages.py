@@ -1,9 +1,11 @@
 """What the console's pages weigh and cost with 200 senders, at 1,000 and at 100,000 jobs.
 
-python -m tests.bench.bench_pages [--small N] [--large N] [--rounds N] [--heights]
+python -m tests.bench.bench_pages [--small N] [--large N] [--rounds N] [--stale | --cold] [--heights]
 
-Costs are CPU time in this process, in turns. The facade keeps answers for moments, as for people who use the pages; with
-`--cold` it is made anew for each page, which then reads all counters: more, until senders have four weeks of them.
+Costs are CPU time in this process, in turns; beside them stands how many rows of the table were read. The facade keeps
+answers for moments, as for people who use the pages. With `--stale` these moments are over: everything is asked again,
+except counters of days that are over. With `--cold` the process has just started, and reads these too: more, until
+senders have four weeks of them.
 `--heights` also opens each page in Chromium and prints how tall it is at 1280 and at 390 pixels.
 """
 
@@ -14,13 +16,14 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 
-from console.facade import Facade
+from console.facade import Facade, Fresh
 from core.chores import wake_at
 from core.ends import NUMBERS, end_counts
 from core.jobs import Job, JobError, ObjectRef, Review, State, dump_job
@@ -113,30 +116,62 @@ def asked(path: str, n: int) -> str:
     return path.format(one=f"t{k % SENDERS:03d}-members-{k:08d}")
 
 
-def measure(rigs: dict[int, ApiRig], rounds: int, *, cold: bool) -> None:
+class RowCount:
+    """Counts the rows that a table gives: jobs, counters, everything in a tuple or a page."""
+
+    def __init__(self, table: object) -> None:
+        self.rows = 0
+        for name in ("get", "page", "line", "attention", "ends", "sender_ends", "tally", "pauses", "resolutions"):
+            setattr(table, name, self._counted(getattr(table, name)))
+
+    def _counted(self, ask: Callable[..., Any]) -> Callable[..., Any]:
+        def counting(*given: Any, **named: Any) -> Any:
+            found = ask(*given, **named)
+            listed = getattr(found, "jobs", getattr(found, "tenants", found))
+            self.rows += len(listed) if isinstance(listed, tuple | list | dict) else 1
+            return found
+
+        return counting
+
+
+def expire(facade: Facade) -> None:
+    """What the facade remembers for moments is too old."""
+    for kept in vars(facade).values():
+        if isinstance(kept, Fresh):
+            kept.forget()
+        elif isinstance(kept, dict):
+            kept.clear()
+
+
+def measure(rigs: dict[int, ApiRig], rounds: int, *, answers: str) -> None:
     small, large = sorted(rigs)
-    print(f"{'page':<20} {'ms at ' + str(small):>14} {'ms at ' + str(large):>14} {'times':>6} {'KB':>6}")
+    counts = {n: RowCount(rig.stack.table) for n, rig in rigs.items()}
+    print(f"{'page':<20} {'ms at ' + str(small):>14} {'ms at ' + str(large):>14} {'times':>6} {'KB':>6} {'rows':>12}")
     for name, path in PAGES.items():
         taken: dict[int, list[float]] = {n: [] for n in rigs}
+        rows: dict[int, int] = {}
         weight = 0
         for turn in range(rounds + 1):
             for n, rig in rigs.items():
                 rig.context.answers.forget()
-                if cold:
+                if answers == "cold":
                     object.__setattr__(rig.context, "facade", Facade(rig.stack))  # nothing is remembered
+                elif answers == "stale":
+                    expire(rig.context.facade)
+                counts[n].rows = 0
                 began = time.process_time()
                 answer = rig.client.get(asked(path, n), headers={"Accept": "text/html"})
                 spent = (time.process_time() - began) * 1000
                 answer.raise_for_status()
-                weight = max(weight, len(answer.content))
+                weight, rows[n] = max(weight, len(answer.content)), counts[n].rows
                 if turn:
                     taken[n].append(spent)
         few, many = (min(taken[n]) for n in (small, large))
         middle = statistics.median(taken[large])
         wrong = "  TOO SLOW" * (many / few > MOST_TIMES) + "  TOO HEAVY" * (weight > MOST_KB * 1024)
-        print(
-            f"{name:<20} {few:>14.1f} {many:>14.1f} {many / few:>6.2f} {weight / 1024:>6.0f}  median {middle:.1f}{wrong}"
-        )
+        read = f"{rows[small]} {rows[large]}"
+        costs = f"{few:>14.1f} {many:>14.1f} {many / few:>6.2f} {weight / 1024:>6.0f} {read:>12}"
+        print(f"{name:<20} {costs}  median {middle:.1f}{wrong}")
 
 
 @contextlib.contextmanager
@@ -178,7 +213,8 @@ def main() -> None:
     parser.add_argument("--large", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--heights", action="store_true")
-    parser.add_argument("--cold", action="store_true")
+    parser.add_argument("--stale", dest="answers", action="store_const", const="stale", default="warm")
+    parser.add_argument("--cold", dest="answers", action="store_const", const="cold")
     parser.add_argument("--shots", type=Path)
     given = parser.parse_args()
     with contextlib.ExitStack() as opened:
@@ -187,7 +223,7 @@ def main() -> None:
             folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="bench-pages-")))
             fill(folder, n)
             rigs[n] = opened.enter_context(api_rig(folder, console_rate=100_000))
-        measure(rigs, given.rounds, cold=given.cold)
+        measure(rigs, given.rounds, answers=given.answers)
         if given.heights or given.shots:
             heights(rigs[given.large], given.large, given.shots)
 
