@@ -36,7 +36,7 @@ _PASSED_ON = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 _BURST = 2.0  # seconds of its rate that a token may use at once
 _BUCKETS = 10_000
 THREADS = 8  # that read table and store; more would only take turns
-THREADS_OF_ONE = THREADS // 2  # of one token at a time, so that nobody waits for all that another asks
+THREADS_OF_ONE = THREADS // 2  # of one tenant or token at a time, so that nobody waits for all that another asks
 MOST_OF_ONE = 100  # requests of one token that are at work, streams among them: a tenth of all connections
 _GUESSES = 5.0  # wrong tokens a second from one address
 _TEXTS = "'self'"
@@ -172,10 +172,11 @@ class Guard:
                 del self._at_work[principal.id]
 
     def turn(self, principal: Principal) -> contextlib.AbstractAsyncContextManager[None]:
-        """A thread for one request: others of the caller wait while it has as many as one may have."""
+        """A thread for one request: others of the caller, or of its tenant, wait while they have as many as allowed."""
         if principal in (LOCAL, ANYONE):
             return contextlib.nullcontext()
-        return self._turns.setdefault(principal.id, asyncio.Semaphore(THREADS_OF_ONE))
+        who = principal.id if principal.tenant is None else f"tenant {principal.tenant}"
+        return self._turns.setdefault(who, asyncio.Semaphore(THREADS_OF_ONE))
 
     def is_proxy(self, request: Request) -> bool:
         """Whether a proxy that we trust passed the request on."""

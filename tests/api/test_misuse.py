@@ -650,7 +650,12 @@ class TestWhileTheStoreHangs:
                 for caller in (*callers, asking):
                     caller.join()
 
-    def test_one_token_leaves_threads_to_others(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+    @pytest.mark.parametrize(
+        "tokens", [[("reader", None)], [("reader", "acme"), ("sender", "acme"), ("reviewer", "acme")]]
+    )
+    def test_one_token_or_tenant_leaves_threads_to_others(
+        self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch, tokens: list[tuple[str, str | None]]
+    ):
         free, busy = threading.Event(), threading.Semaphore(0)
 
         def hang(*_: Any, **__: Any) -> list[Any]:
@@ -658,11 +663,13 @@ class TestWhileTheStoreHangs:
             free.wait(PATIENCE)
             return []
 
-        one, other = ({"Authorization": f"Bearer {rig.token('reader')}"} for _ in range(2))
+        *some, other = (
+            {"Authorization": f"Bearer {rig.token(scope, tenant)}"} for scope, tenant in [*tokens, ("reader", None)]
+        )
         monkeypatch.setattr(rig.context.facade, "senders", hang)
         with TestClient(rig.app, base_url="http://127.0.0.1", client=HERE) as client:
-            asks = {"args": ("/senders",), "kwargs": {"headers": one}}
-            callers = [threading.Thread(target=client.get, **asks) for _ in range(guarding.THREADS + 1)]
+            asks = [{"args": ("/senders",), "kwargs": {"headers": one}} for one in some]
+            callers = [threading.Thread(target=client.get, **one) for one in asks for _ in range(guarding.THREADS + 1)]
             for caller in callers:
                 caller.start()
             for _ in range(guarding.THREADS_OF_ONE):
