@@ -12,7 +12,7 @@ from http import HTTPStatus
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from starlette.responses import Response
 
 from console.api import models
@@ -33,15 +33,24 @@ _NAME_DIGITS = 8  # of the digest in a corrected file's name
 _NAME_BYTES = 200  # of the first file's name in it
 
 
+def _fits_cell(text: str) -> str:
+    """A cell counts UTF-16 units: a longer text would be cut where nobody sees it."""
+    if len(text.encode("utf-16-le", "surrogatepass")) > 2 * LONGEST_TEXT:
+        raise ValueError(f"is longer than a cell takes, {LONGEST_TEXT} characters")
+    return text
+
+
 class FixBody(models.RequestModel):
     """Cells of rejects.xlsx as somebody changed them: sheet from 0, row and column from 1, and the text."""
 
+    # SHA-256 of the workbook that they saw: the same job may run again, and another row be where theirs was.
+    of: str | None = Field(default=None, max_length=64)
     edits: list[
         tuple[
             Annotated[int, Field(ge=0, le=99)],
             Annotated[int, Field(ge=1, le=1_048_576)],
             Annotated[int, Field(ge=1, le=16_384)],
-            Annotated[str, Field(max_length=LONGEST_TEXT)],
+            Annotated[str, Field(max_length=LONGEST_TEXT), AfterValidator(_fits_cell)],
         ]
     ] = Field(min_length=1, max_length=_MOST_EDITS)
 
@@ -63,13 +72,13 @@ def rows(call: Call) -> Answer:
     call.context.actions.note(call.principal, "read_rejects", tenant=job.tenant, job=job.job_id)
     with _fetched(call, job) as path:
         shown: dict[str, Any] = _apart(rejected_rows, str(path))
-    return shown
+    return {**shown, "of": _published(job)}
 
 
 def check(call: Call) -> Answer:
     """What the workflow's rules say of the edited rows. The whole file is checked once they are submitted."""
     job, body = _fixable(call), call.body
-    with _fetched(call, job) as path:
+    with _fetched(call, job, body.of) as path:
         small, places = _apart(edited_rows, str(path), _edits(body))
         file = path.with_name("rows.xlsx")
         file.write_bytes(small)
@@ -82,7 +91,7 @@ def check(call: Call) -> Answer:
 def submit(call: Call) -> Answer:
     """Drop the corrected workbook beside the first file."""
     job, body = _fixable(call), call.body
-    with _fetched(call, job) as path:
+    with _fetched(call, job, body.of) as path:
         corrected = _apart(with_edits, str(path), _edits(body))
         digest = hashlib.sha256(corrected).hexdigest()[:_NAME_DIGITS]
         stem = corrected_stem(_primary(job).ref.key, digest)
@@ -109,9 +118,17 @@ def _fixable(call: Call) -> Job:
     return job
 
 
+def _published(job: Job) -> str:
+    """The SHA-256 of the job's rejects.xlsx, as its row has it."""
+    return next(file.sha256 for file in job.files if file.name == REJECTS)
+
+
 @contextlib.contextmanager
-def _fetched(call: Call, job: Job) -> Iterator[Path]:
-    """The job's rejects.xlsx as it was published, in a folder that goes afterwards."""
+def _fetched(call: Call, job: Job, of: str | None = None) -> Iterator[Path]:
+    """The job's rejects.xlsx as it was published, in a folder that goes afterwards.
+
+    `of`: the one that the caller saw. Raises ProblemError if another was published since.
+    """
     with call.context.spool.scratch() as scratch:
         path = scratch / REJECTS
         try:
@@ -121,7 +138,7 @@ def _fetched(call: Call, job: Job) -> Iterator[Path]:
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 f"{REJECTS} is larger than {LARGEST // 2**20} MB; download it and correct it in a spreadsheet program",
             ) from None
-        if fetched.sha256 != next(file.sha256 for file in job.files if file.name == REJECTS):
+        if not fetched.sha256 == _published(job) == (of or fetched.sha256):
             raise ProblemError(HTTPStatus.CONFLICT, f"{REJECTS} has changed since; load the page again")
         yield path
 

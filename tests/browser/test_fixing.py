@@ -185,6 +185,20 @@ def test_the_same_edits_again_are_the_same_drop_and_texts_stay_texts(console):
     assert [row[0].value for row in book.active.iter_rows(min_row=2)] == ["M1", "M2", '</t><c r="A1">&=1+1', "M4"]
 
 
+def test_cells_of_another_run_are_not_changed(console):
+    """Somebody runs the job again while the grid is open: what was row 3 may be another row now."""
+    job = rejected(console, "fix-stale")
+    edits = [[0, 2, 2, "2026-01-12"]]
+    seen = console.call("GET", f"/jobs/{job}/fix/rows").json()["of"]
+    for path in ("fix/check", "fix"):
+        answer = console.call("POST", f"/jobs/{job}/{path}", json={"of": "0" * 64, "edits": edits})
+        assert answer.status_code == 409, answer.text
+    assert not list((console.ade.bucket / "inbox/acme/fix-stale").glob("*corrected*"))
+    too_long = console.call("POST", f"/jobs/{job}/fix", json={"of": seen, "edits": [[0, 2, 2, "😀" * 20_000]]})
+    assert too_long.status_code == 400, "a cell takes half as many, and would be cut"
+    assert console.call("POST", f"/jobs/{job}/fix", json={"of": seen, "edits": edits}).json()["jobs"]
+
+
 def test_a_workflow_that_takes_csv_only_gets_csv(console):
     given = {
         "tenant": "acme",

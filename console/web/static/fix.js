@@ -6,7 +6,7 @@ const SPARE = 15; // rows drawn above and below what is in sight
 const CHECK_AFTER = 800; // milliseconds after the last change
 const CHECKED_ROWS = 200; // of the latest changes, in one check
 
-const grid = { sheets: [], at: 0, edits: new Map(), wrong: new Map(), undo: [], cell: [0, 0], from: [0, 0], input: null, timer: 0, sent: false };
+const grid = { sheets: [], at: 0, edits: new Map(), wrong: new Map(), undo: [], cell: [0, 0], from: [0, 0], input: null, timer: 0, sent: false, of: "" };
 const sheet = () => grid.sheets[grid.at];
 const place = (row, column, at = grid.at) => `${at}/${grid.sheets[at].rows[row][0]}/${column + 1}`;
 const rowName = (row) => sheet().rows[row][3]; // as in the sender's file
@@ -219,7 +219,7 @@ async function check() {
   $("#fix-count").textContent = "Checking …";
   let answer = null;
   try {
-    const response = await request("POST", `${fix.dataset.at}/fix/check`, { edits: asEdits(latest) });
+    const response = await request("POST", `${fix.dataset.at}/fix/check`, { of: grid.of, edits: asEdits(latest) });
     if (response.status === 503 || response.status === 429) {
       grid.timer = setTimeout(check, 4 * CHECK_AFTER);
       return;
@@ -237,7 +237,7 @@ async function check() {
 }
 
 async function submit() {
-  const done = await send("POST", `${fix.dataset.at}/fix`, { edits: asEdits([...grid.edits]) });
+  const done = await send("POST", `${fix.dataset.at}/fix`, { of: grid.of, edits: asEdits([...grid.edits]) });
   if (!done) return;
   grid.sent = true;
   const { jobs } = await done.json();
@@ -266,8 +266,8 @@ async function load() {
     $("#fix-count").textContent = "The rows cannot be shown here; download rejects.xlsx instead.";
     return;
   }
-  const { sheets, rows, shown: there } = await answer.json();
-  grid.sheets = sheets;
+  const { sheets, rows, shown: there, of } = await answer.json();
+  Object.assign(grid, { sheets, of });
   const select = $("#fix-sheets select");
   select.append(...sheets.map((one, n) => Object.assign(document.createElement("option"), { value: n, textContent: one.name })));
   $("#fix-sheets").hidden = sheets.length < 2;
