@@ -357,7 +357,9 @@ def check_queue(stack: Stack) -> Iterator[Check]:
         if why:
             remedy = "fix that; the runner checks every few seconds and resumes by itself; no job lost an attempt"
             yield Check("queue", WRONG, f"{owner} takes no jobs: {escape_controls(why)}", remedy)
-    for pause in stack.table.pauses():
+    pauses = stack.table.pauses()
+    shut = {pause.tenant for pause in pauses if pause.is_quarantine}  # which has a check of its own
+    for pause in (one for one in pauses if one.tenant is None or one.tenant not in shut):
         name = scope_words(pause.tenant, pause.workflow)
         words = "all" if pause.tenant is None else f"tenant {pause.tenant}"
         words = f"workflow {pause.tenant} {pause.workflow}" if pause.workflow else words

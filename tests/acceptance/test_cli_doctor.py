@@ -78,6 +78,14 @@ def test_a_full_queue_is_named_with_its_tenant(ade):
     assert any("no runner is alive" in line for line in said)
 
 
+def test_a_quarantine_is_one_warning_whose_remedy_ends_it(ade):
+    ade("pause", "tenant", "globex")
+    ade("quarantine", "acme")
+    remedies = [one["remedy"] for one in ade("doctor", "--json", expect=None).json["checks"] if one["remedy"]]
+    assert [text for text in remedies if "acme" in text] == ["`ade quarantine acme --end`, if that is over"]
+    assert "ade resume tenant globex" in remedies
+
+
 def test_a_pause_can_be_listed(ade):
     ade("pause", "workflow", "acme", "members")
     ((_, remedy),) = found(ade("doctor", "--json"), "queue", "warning")
