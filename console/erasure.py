@@ -25,7 +25,7 @@ from typing import Final
 from console.api.access import LINKS_KEY, TOKENS_KEY, Access
 from console.api.actions import ACTIONS
 from core.errors import AdeError, IllegalTransition, StoreUnavailable
-from core.jobs import Job, State
+from core.jobs import Job, State, job_ids_of
 from core.keys import BENCHES, CONFIGS, INBOX, OUTPUTS, REPLAYS, REQUESTS, WORK
 from core.ports import ErasesTenants, JobQuery, ObjectStore, Purges
 from infra.loads import Loads
@@ -128,7 +128,7 @@ def _remove_files(stack: Stack, tenant: str, known: set[str], report: ErasureRep
         report.add(top.rstrip("/"), count)
     for folder in stack.store.level(WORK).folders:
         job_id = basename(folder.rstrip("/"))
-        if job_id in known or (job_id.startswith(f"{tenant}-") and stack.table.get(job_id) is None):
+        if job_id in known or (job_id.startswith(job_ids_of(tenant)) and stack.table.get(job_id) is None):
             gone += (count := _purge(stack.store, folder))
             report.add("work", count)
     for replay in stack.store.level(REPLAYS).folders:

@@ -581,7 +581,12 @@ def identity(
 def job_id(tenant: str, workflow: str, identity_hash: str, length: int = LENGTHS[0]) -> str:
     number = int(identity_hash, 16)
     tail = "".join(_ALPHABET[(number >> (5 * i)) & 31] for i in range(length))
-    return f"{_slug(tenant)}-{_slug(workflow)}-{tail}"
+    return f"{job_ids_of(tenant)}{_slug(workflow)}-{tail}"
+
+
+def job_ids_of(tenant: str) -> str:
+    """How the ids of a tenant's jobs begin; those of another may begin so, too."""
+    return f"{_slug(tenant)}-"
 
 
 def _slug(name: str) -> str:
