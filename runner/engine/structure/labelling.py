@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import dropwhile
 from math import exp, log
 from operator import add
 from pathlib import Path
@@ -69,6 +70,7 @@ FROZEN = 1.5  # the last row above the freeze line
 TITLES = 1.0  # rows repeated on each printed page
 FILTER = 3.0  # the row that carries the filter's arrows
 CAPTION = -1.5  # a single text under a header, in the body's first column, like others further down
+STUB = 3.0  # a single text over a caption that names the column of labels, which the header row above leaves blank
 ANEW = 2.0  # texts after a blank row, over rows unlike the ones above
 NEAR = 5  # rows above and below to compare
 
@@ -86,7 +88,9 @@ def points(rows: Sequence[Row], layout: Layout) -> Points:
     for at, row in enumerate(rows):
         below = rows[at + 1] if at + 1 < len(rows) else None
         score = ANEW if _starts_anew(rows, at) else 0.0
-        if at and _is_first_caption(rows, at, single_texts):
+        if _names_labels(rows, at):
+            score += STUB
+        elif at and _is_first_caption(rows, at, single_texts):
             score += CAPTION
         if not has_style and below is not None and below.number <= layout.styled_rows and len(row.filled) > 1:
             style = BOLD * _is_marked(layout.bold, row, below) + FILLED * _is_marked(layout.filled, row, below)
@@ -128,6 +132,20 @@ def _is_first_caption(rows: Sequence[Row], at: int, single_texts: Counter[int]) 
         return False
     below = rows[at + 1 : at + 1 + NEAR]
     return bool(below) and first <= min(other.filled[0] for other in below) and single_texts[first] > 1
+
+
+def _names_labels(rows: Sequence[Row], at: int) -> bool:
+    """Whether the row is a short text that names the column left of the header row above, over a caption."""
+    if not 0 < at < len(rows) - 1:
+        return False
+    row, below = rows[at], rows[at + 1]
+    first = row.filled[0]
+    if row.width > 1 or row.gap or below.gap or below.filled != row.filled:
+        return False
+    if any(text.kinds[first] != CellKind.TEXT or text.marks[first] & Mark.SENTENCE for text in (row, below)):
+        return False
+    above = list(dropwhile(lambda other: other.width < 2, rows[max(0, at - NEAR) : at]))
+    return bool(above) and above[-1].width > 1 and all(first < other.filled[0] for other in above)
 
 
 def _starts_anew(rows: Sequence[Row], at: int) -> bool:

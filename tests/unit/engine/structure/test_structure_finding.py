@@ -266,3 +266,31 @@ def test_very_wide_table_keeps_all_its_columns():
     table = only_table(lines)
     assert table.range.right == 700
     assert [one.name for one in table.columns] == lines[0]
+
+
+YEARS = ["Reoffending by previous offences"], [None, None, *range(2006, 2011), None, "Change"]
+BLOCKS = [
+    [[caption], ["Some", None, 12 + at, 13, 11.5, 14, 15, None, -2.5 - at], ["All", None, 19, 18 + at, 21, 22, 17, None, 4]]
+    for at, caption in enumerate(("No offences", "One or two offences", "Three to six offences"))
+]  # fmt: skip
+
+
+def captioned(*above):
+    return [*(list(line) for line in YEARS), *above, *(line for block in BLOCKS for line in block)]
+
+
+def test_a_name_of_the_labels_below_the_header_row_is_a_header_if_a_caption_follows():
+    table = only_table(captioned(["Previous offence"]))
+    assert (table.header_rows, table.columns[0].name) == ((2, 3), "Previous offence")
+    assert table.groups == {4, 7, 10}
+
+
+def test_a_single_caption_below_a_header_row_stays_one():
+    table = only_table(captioned())
+    assert (table.header_rows, table.groups) == ((2,), {3, 6, 9})
+
+
+def test_below_a_named_column_the_first_of_two_captions_is_no_header():
+    lines = captioned(["Offenders of all ages"])
+    lines[1][0] = "Offence"
+    assert only_table(lines).header_rows == (2,)
