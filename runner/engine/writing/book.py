@@ -7,7 +7,6 @@ checksum is joined with that of the rest. That is how a sheet gets its true dime
 
 import struct
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import IO, Any, Final
 
 from isal import isal_zlib
@@ -288,11 +287,11 @@ def _join_rows(pieces: parts.Pieces, count: int) -> str:
 def _join_constants(pieces: parts.Pieces) -> parts.Pieces:
     """Join neighbouring constants: fewer pieces per row."""
     joined_pieces: parts.Pieces = []
-    for is_constant, neighbours in groupby(pieces, key=lambda piece: isinstance(piece, str)):
-        if is_constant:
-            joined_pieces.append("".join(map(str, neighbours)))
+    for piece in pieces:
+        if joined_pieces and isinstance(piece, str) and isinstance(before := joined_pieces[-1], str):
+            joined_pieces[-1] = before + piece
         else:
-            joined_pieces.extend(neighbours)
+            joined_pieces.append(piece)
     return joined_pieces
 
 
