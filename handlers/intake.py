@@ -43,7 +43,7 @@ from handlers.expectations import Expectations
 from handlers.generations import Generations
 from handlers.overlays import Overlays
 from handlers.planning import Planner, Report, Scan, ancestors
-from handlers.recording import FollowUps, Recorder
+from handlers.recording import FollowUps, MetJob, Recorder
 from handlers.rejections import (
     Rejections,
     all_report_marks,
@@ -512,8 +512,8 @@ class Intake:
                 self._planner.plan_input(scan, workflow, scan.view.infos([next(iter(pinned))])[0])
         self._recorder.follow_up(scan.followups)
         done = scan.report.recorded
-        found = [row for row in (*done.created, *done.met) if row.config_digest != job.config_digest]
-        found = [row for row in found if not is_placeholder(row)]
+        found = [*map(MetJob.of, done.created), *done.met]
+        found = [row for row in found if row.config_digest != job.config_digest and not row.is_placeholder]
         row = next((row for row in found if row.params == job.params), found[0] if found else None)
         return None if row is None else self._table.get(row.job_id)
 

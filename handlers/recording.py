@@ -15,6 +15,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, NamedTuple
 
 from core.drops import is_placeholder
 from core.errors import IllegalTransition, RowUnreadable
@@ -57,6 +58,19 @@ class Planned:
     dropped: float = 0.0  # when the newest of its inputs was uploaded
 
 
+class MetJob(NamedTuple):
+    """What a scan keeps of a job that existed already: a sweep meets every job of the inbox."""
+
+    job_id: str
+    config_digest: str
+    params: dict[str, Any]
+    is_placeholder: bool
+
+    @classmethod
+    def of(cls, job: Job) -> "MetJob":
+        return cls(job.job_id, job.config_digest, job.params, is_placeholder(job))
+
+
 @dataclass
 class Recorded:
     """What a scan changed in the table."""
@@ -64,7 +78,7 @@ class Recorded:
     created: list[Job] = field(default_factory=list)
     queued: list[Job] = field(default_factory=list)
     superseded: list[Job] = field(default_factory=list)
-    met: list[Job] = field(default_factory=list)  # existed already
+    met: list[MetJob] = field(default_factory=list)  # existed already
 
 
 class FollowUps:
@@ -80,7 +94,7 @@ class FollowUps:
         self._lock = threading.Lock()
         self._messages: dict[str, tuple[Job, float]] = {}
         self._added: set[str] = set()
-        self._placeholders: dict[str, Job] = {}
+        self._placeholders: dict[str, str] = {}  # identities by job id
         self._waiting: dict[str, Job] = {}
         self._marks: dict[str, LineMark] = {}
 
@@ -98,7 +112,7 @@ class FollowUps:
 
     def drop(self, placeholders: Iterable[Job]) -> None:
         """Remove these placeholders, if they exist: the real job replaces them."""
-        found = {job.job_id: job for job in placeholders}
+        found = {job.job_id: job.identity for job in placeholders}
         with self._lock:
             self._placeholders |= found
 
@@ -118,7 +132,7 @@ class FollowUps:
         with self._lock:
             return len(self._messages) >= _BATCH or len(self._marks) >= _MARKS
 
-    def drain(self) -> tuple[list[tuple[Job, float]], dict[str, Job], list[Job], dict[str, LineMark]]:
+    def drain(self) -> tuple[list[tuple[Job, float]], dict[str, str], list[Job], dict[str, LineMark]]:
         with self._lock:
             pending = list(self._messages.values()), self._placeholders, list(self._waiting.values()), self._marks
             self._messages, self._placeholders, self._waiting, self._marks = {}, {}, {}, {}
@@ -189,7 +203,10 @@ class Recorder:
         there, created = self._add(wanted, line.known, planned.delay)
         if root is not None and created:
             self._trace(root, there, began)
-        (done.created if created else done.met).append(there)
+        if created:
+            done.created.append(there)
+        else:
+            done.met.append(MetJob.of(there))
         job = there if created else self._meet(there, wanted, line, planned.is_current)
         is_changed = created or job.rev != there.rev
         if is_changed and job.announced:
@@ -228,7 +245,7 @@ class Recorder:
                 for job, delay in messages:
                     self.telemetry.span("enqueue", job.trace, start=began, end=now, kind="producer", delay=delay)
         for job in self.table.get_all(placeholders).values() if placeholders else ():
-            if job.identity == placeholders[job.job_id].identity and is_placeholder(job):
+            if job.identity == placeholders[job.job_id] and is_placeholder(job):
                 self.statuses.remove(job)
         self.lanes.each(self.statuses.announce, waiting)
         if marks and self.marks is not None:
