@@ -55,25 +55,25 @@ class Supervisor:
         with Signals() as signals:
             before = signal.signal(signal.SIGCHLD, lambda _number, _frame: None)  # its byte ends `wait`
             try:
-                self._supervise(signals)
+                self._replace_the_dead(signals)
             finally:
                 signal.signal(signal.SIGCHLD, before)
                 self._signal_all(signal.SIGKILL)
         return self._code
 
-    def _supervise(self, signals: Signals) -> None:
+    def _replace_the_dead(self, signals: Signals) -> None:
         while True:
-            self._reap()
+            self._bury()
             if (signals.asked or self._code) and not self._ending:
                 self._ending = True
                 self._signal_all(signal.SIGTERM)
             if not self._ending:
-                self._fork_missing()
+                self._fill()
             if not any(place.pid or (place.start_at < math.inf and not self._ending) for place in self._places):
                 return
             signals.wait(self._seconds())
 
-    def _fork_missing(self) -> None:
+    def _fill(self) -> None:
         now = time.monotonic()
         for place in self._places:
             if not place.pid and place.start_at <= now:
@@ -99,7 +99,7 @@ class Supervisor:
                 os._exit(code)
         return pid
 
-    def _reap(self) -> None:
+    def _bury(self) -> None:
         """Note who died, and when the next one starts in its place."""
         while True:
             try:
