@@ -316,8 +316,8 @@ class Facade:
         table, clock = self._stack.table, self._stack.clock
         if tenant is None:
             tally = self.tally()
-            tenants = frozenset(tally.tenants) if tally.whole else None
-            found = self._past.with_changes(self._days.get(clock.now(), clock.steady(), tenants=tenants))
+            everybody = frozenset(tally.tenants) if tally.whole else None
+            found = self._past.with_changes(self._days.get(clock.now(), clock.steady(), tenants=everybody))
         else:
             found = sender_histories(table.sender_ends(clock.now() - SENDER_SECONDS, tenant))
         counted = {one.tenant for one in found}

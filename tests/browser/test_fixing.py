@@ -115,7 +115,7 @@ def test_many_bad_rows_can_be_pasted_filled_and_undone(visit, console):
     job = rejected(console, "fix-many", rows)
     page = visit(f"/jobs/{job}/fix")
     drawn = page.locator("table.fix-grid tbody tr:not(.gap)")
-    expect(page.locator("#fix-count")).to_contain_text("3000 rows have errors", timeout=60_000)
+    expect(page.locator("#fix-count")).to_contain_text("3,000 rows have errors", timeout=60_000)
     assert drawn.count() < 100  # only what is in sight
     page.get_by_role("button", name="Next wrong cell").click()
     page.evaluate(
@@ -135,6 +135,10 @@ def test_many_bad_rows_can_be_pasted_filled_and_undone(visit, console):
     page.keyboard.up("Shift")
     page.keyboard.press("Control+d")
     expect(page.get_by_role("button", name="Submit 5 changes")).to_be_visible()
+    page.keyboard.press("Control+Shift+ArrowDown")  # to the end of the column
+    page.keyboard.press("Control+d")
+    expect(page.get_by_role("button", name="Submit 3,000 changes")).to_be_visible()
+    page.keyboard.press("Control+z")
     page.locator("#fix-scroll").evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
     expect(drawn.last).to_contain_text("M2999")
 

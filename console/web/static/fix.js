@@ -4,6 +4,7 @@ const fix = $("#fix");
 const HEIGHT = 34; // of a row in pixels, as in fix.css
 const SPARE = 15; // rows drawn above and below what is in sight
 const CHECK_AFTER = 800; // milliseconds after the last change
+const MOST = 10000; // changes of one submission, as the server takes them
 const CHECKED_ROWS = 200; // of the latest changes, in one check
 
 const grid = { sheets: [], at: 0, edits: new Map(), wrong: new Map(), undo: [], cell: [0, 0], from: [0, 0], input: null, timer: 0, sent: false, of: "" };
@@ -84,8 +85,8 @@ function showState() {
   const [row, column] = grid.cell;
   const message = sheet().rows.length ? messageOf(row, column) : "";
   $("#fix-message").textContent = message ? `${sheet().header[column] || "Column"}, row ${rowName(row)}: ${message}` : "\u00a0";
-  $("#fix-submit").disabled = !cells;
-  $("#fix-submit").textContent = cells ? `Submit ${cells.toLocaleString("en")} ${cells === 1 ? "change" : "changes"}` : "Submit";
+  $("#fix-submit").disabled = !cells || cells > MOST;
+  $("#fix-submit").textContent = cells ? `Submit ${cells.toLocaleString("en")} ${cells === 1 ? "change" : "changes"}${cells > MOST ? `: at most ${MOST.toLocaleString("en")} at once` : ""}` : "Submit";
   $("#fix-undo").disabled = !grid.undo.length;
 }
 
@@ -199,8 +200,10 @@ function pressed(event) {
   event.stopPropagation(); // letters are what is typed here, not keys of the console
   const [row, column] = grid.cell;
   const command = event.ctrlKey || event.metaKey;
-  if (arrows[event.key]) move(row + arrows[event.key][0], column + arrows[event.key][1], { extend: event.shiftKey });
-  else if (event.key === "Home") move(command ? 0 : row, 0);
+  if (arrows[event.key]) {
+    const far = command ? sheet().rows.length + sheet().header.length : 1; // to the edge, as in a spreadsheet program
+    move(row + far * arrows[event.key][0], column + far * arrows[event.key][1], { extend: event.shiftKey });
+  } else if (event.key === "Home") move(command ? 0 : row, 0);
   else if (event.key === "End") move(command ? sheet().rows.length - 1 : row, sheet().header.length - 1);
   else if (event.key === "Enter" || event.key === "F2") edit();
   else if (event.key === "Delete" || event.key === "Backspace") change([[row, column, ""]]);
