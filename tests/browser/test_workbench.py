@@ -144,7 +144,7 @@ def test_an_author_replays_real_jobs_with_a_draft_and_makes_it_live(visit, conso
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("status").first).to_contain_text("saved as a draft")
     page.get_by_role("button", name="Replay", exact=True).click()
-    expect(page.locator("#replay-state")).to_contain_text("2 jobs: 1 the same, 1 differ", timeout=PATIENT)
+    expect(page.locator("#replay-state")).to_contain_text("2 jobs: 1 the same, 1 differs", timeout=PATIENT)
     expect(page.get_by_role("region", name="what differs")).to_contain_text("pay/may.csv")
     shot(page, "replay")
     assert serious(page) == []
