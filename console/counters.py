@@ -1,7 +1,7 @@
 """Counters of what ended, read again only where they may still change.
 
 Each end is counted in the stretch of time in which it happened: counters of stretches that are over stay as they are.
-They are read once and kept in memory; a read of all of them now and then, and after a tenant is gone, tells of changes
+They are read once and kept in memory; a read of all of them now and then, and after a tenant is gone, finds changes
 that nobody expects: an erasure, or a clock that was wrong.
 """
 
