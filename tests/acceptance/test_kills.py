@@ -13,7 +13,7 @@ from infra.wiring import open_stack
 from tests.support.crew import JANITOR, RUN, Crew, call, check_outcome, ended
 from tests.support.effort import FULL
 
-DROPS = int(os.environ.get("ADE_TEST_KILL_DROPS", "80" if FULL else "20"))
+DROPS = int(os.environ.get("ADE_TEST_KILL_DROPS", "80" if FULL else "12"))
 PATIENCE_SECONDS = 240
 MANIFEST = {
     "manifest": 1,

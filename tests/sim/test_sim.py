@@ -104,7 +104,7 @@ SHARED_SOMETIMES = {
 @pytest.mark.slow
 def test_one_workflow_for_all_is_changed_and_replayed_and_no_promise_breaks():
     met: Counter[str] = Counter()
-    for seed in range(SEEDS if FULL else examples(20)):
+    for seed in range(SEEDS if FULL else examples(40)):
         outcome = simulate(seed, Shared)
         met.update(outcome.met)
         assert not outcome.broken, f"{outcome.broken[:5]}; its story: python -m tests.sim --shared --seed {seed} -v"
@@ -115,7 +115,7 @@ def test_one_workflow_for_all_is_changed_and_replayed_and_no_promise_breaks():
 def test_tenants_that_sleep_in_every_slot_hold_nobody():
     """The small tenant's wait is bounded, every job ends once, and no box runs without a slot."""
     met: Counter[str] = Counter()
-    for seed in range(examples(10)):
+    for seed in range(examples(20)):
         outcome = simulate(seed, Crowd)
         met.update(outcome.met)
         assert not outcome.broken, f"{outcome.broken[:5]}; its story: python -m tests.sim --crowd --seed {seed} -v"

@@ -9,7 +9,7 @@ from tests.contract import servers
 HERE = Path(__file__).parent
 # The same path over a server takes a hundred times as long, and the contract suites hold every server to every promise of the
 # ports. So of a test's alike cases in the cloud CI runs a part; ADE_TEST_FULL=1 runs all of them.
-EVERY = 5
+EVERY = 8
 
 
 @pytest.fixture(scope="session", autouse=True)

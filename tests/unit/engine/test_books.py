@@ -16,6 +16,7 @@ from runner.engine.contract import InputFile, JobFacts, Order
 from runner.engine.pages.explain import explain
 from runner.engine.reading.spool import Room
 from runner.engine.writing import book
+from tests.support.effort import examples
 from tests.support.engine_jobs import run_job, workbook
 from tests.support.outputs import check as verify
 
@@ -307,7 +308,7 @@ def expanded(sheet, held):
     return found
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(examples(60)))
 def test_every_row_and_cell_is_accounted_for(tmp_path, seed, monkeypatch):
     rng = random.Random(seed)
     if seed % 3 == 0:  # no room to set rows aside: the sheet is read again
