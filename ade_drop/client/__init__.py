@@ -11,7 +11,7 @@ It works over a folder, over S3 and over the job API, and imports nothing else o
 """
 
 from ade_drop.client.clients import AsyncClient, Client, connect, connect_async
-from ade_drop.client.errors import AdeError, DropRejected, NotDone, NotPublished, ResultCorrupt
+from ade_drop.client.errors import AdeError, DropRejected, NotDone, NotPublished, ResultCorrupt, Unavailable
 from ade_drop.client.results import Drop, File, Result
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "NotPublished",
     "Result",
     "ResultCorrupt",
+    "Unavailable",
     "connect",
     "connect_async",
 ]

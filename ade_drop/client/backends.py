@@ -8,17 +8,18 @@ import secrets
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import IO, Any, Protocol, cast
 
-from ade_drop.client.errors import AdeError, DropRejected, NotPublished
-from ade_drop.client.parcels import Content, Parcel
+from ade_drop.client.errors import AdeError, DropRejected, NotPublished, Unavailable
+from ade_drop.client.parcels import Content, Parcel, inbox_folder
 from ade_drop.client.results import Drop, Result, result_of
 from ade_drop.client.stores import Store
 
 RESULT = "result.json"
 _ENDED = frozenset({"SUCCEEDED", "FAILED", "TIMED_OUT", "CANCELLED", "SKIPPED", "EXPIRED"})
+_LATER = frozenset({429, 502, 503, 504})  # statuses of a server, or of a proxy before it, that is busy or restarts
 _ANSWER_SECONDS = 60  # that a server may be silent
 
 
@@ -45,7 +46,7 @@ class BucketBackend:
         self._store = store
 
     def drop(self, parcel: Parcel, *, tenant: str, path: str | None) -> Drop:
-        folder = "/".join(["inbox", tenant, *(part for part in (path or parcel.workflow).split("/") if part)]) + "/"
+        folder = inbox_folder(parcel, tenant, path or parcel.workflow)
         outputs = f"outputs/{folder.removeprefix('inbox/')}"
         places = [f"{outputs}{parcel.workflow}/"] if parcel.per_drop else [f"{outputs}{name}/" for name in parcel.files]
         earlier = {key: digest for key, _, digest in self._documents(places)}
@@ -181,14 +182,20 @@ class ApiBackend:
             return self._open(f"/jobs/{urllib.parse.quote(job_id)}/output?{urllib.parse.urlencode({'name': name})}")
 
         try:
-            with opened(RESULT) as body:
-                return result_of(json.load(body), opened)
+            return result_of(self._parse(lambda: opened(RESULT)), opened)
         except NotPublished:
             return None
 
+    def _parse(self, opened: Callable[[], IO[bytes]]) -> dict[str, Any]:
+        """The JSON object of an answer."""
+        try:
+            with opened() as answer:
+                return cast("dict[str, Any]", json.load(answer))
+        except (OSError, http.client.HTTPException, ValueError) as failed:  # an answer that broke off
+            raise self._unavailable(failed) from failed
+
     def _json(self, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> dict[str, Any]:
-        with self._open(path, body, headers) as answer:
-            return cast("dict[str, Any]", json.load(answer))
+        return self._parse(lambda: self._open(path, body, headers))
 
     def _open(self, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> IO[bytes]:
         url = self._address + path
@@ -199,8 +206,11 @@ class ApiBackend:
         except urllib.error.HTTPError as refused:
             with refused:
                 raise _refusal(refused.code, refused.read(1 << 20)) from None
-        except (urllib.error.URLError, http.client.HTTPException, TimeoutError) as failed:
-            raise AdeError(f"{self._address} does not answer: {failed}") from failed
+        except (OSError, http.client.HTTPException) as failed:
+            raise self._unavailable(failed) from failed
+
+    def _unavailable(self, failed: Exception) -> Unavailable:
+        return Unavailable(f"{self._address} does not answer: {failed}")
 
 
 class _WithoutToken(urllib.request.HTTPRedirectHandler):
@@ -230,6 +240,8 @@ def _refusal(status: int, body: bytes) -> AdeError:
             return DropRejected(detail, problems)
         case http.HTTPStatus.NOT_FOUND:
             return NotPublished(detail)
+        case status if status in _LATER:
+            return Unavailable(detail)
         case _:
             return AdeError(detail)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ade_drop.client.backends import ApiBackend, Backend, BucketBackend
-from ade_drop.client.errors import AdeError, NotDone
+from ade_drop.client.errors import AdeError, NotDone, Unavailable
 from ade_drop.client.parcels import parcel_of
 from ade_drop.client.results import Drop, Result
 from ade_drop.client.stores import FolderStore, S3Store
@@ -46,12 +46,13 @@ class Client:
         return self._backend.results(drop)
 
     def wait(self, drop: Drop, *, timeout: float = 300) -> Result:
-        """The drop's first result; NotDone after `timeout` seconds."""
+        """The drop's first result; NotDone after `timeout` seconds, Unavailable if nobody answers then."""
         deadline = time.monotonic() + timeout
         for pause in _pauses():
-            if found := self._backend.results(drop):
+            is_last = time.monotonic() + pause > deadline
+            if found := self._results_now(drop, is_last=is_last):
                 return found[0]
-            if time.monotonic() + pause > deadline:
+            if is_last:
                 raise self._not_done(drop, timeout)
             time.sleep(pause)
         raise AssertionError("pauses never end")
@@ -59,6 +60,15 @@ class Client:
     def latest(self, *, tenant: str, subject: str, workflow: str) -> Result | None:
         """The newest good result of a file, by its path below the tenant's inbox; None while there is none."""
         return self._backend.latest(tenant, subject, workflow)
+
+    def _results_now(self, drop: Drop, *, is_last: bool) -> list[Result]:
+        """The results of a drop; none while the deployment does not answer, unless there is no time to ask again."""
+        try:
+            return self._backend.results(drop)
+        except Unavailable:
+            if is_last:
+                raise
+            return []
 
     def _not_done(self, drop: Drop, timeout: float) -> NotDone:
         reason = self._backend.pending(drop)
@@ -85,13 +95,14 @@ class AsyncClient:
         return await asyncio.to_thread(self._client.results, drop)
 
     async def wait(self, drop: Drop, *, timeout: float = 300) -> Result:  # noqa: ASYNC109 - as the blocking one
-        """The drop's first result; NotDone after `timeout` seconds."""
+        """The drop's first result; NotDone after `timeout` seconds, Unavailable if nobody answers then."""
         deadline = time.monotonic() + timeout
         for pause in _pauses():
-            if found := await self.results(drop):
+            is_last = time.monotonic() + pause > deadline
+            if found := await asyncio.to_thread(self._client._results_now, drop, is_last=is_last):  # noqa: SLF001 - one class in two
                 return found[0]
-            if time.monotonic() + pause > deadline:
-                raise await asyncio.to_thread(self._client._not_done, drop, timeout)  # noqa: SLF001 - one class in two
+            if is_last:
+                raise await asyncio.to_thread(self._client._not_done, drop, timeout)  # noqa: SLF001 - as above
             await asyncio.sleep(pause)
         raise AssertionError("pauses never end")
 

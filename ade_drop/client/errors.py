@@ -21,6 +21,10 @@ class NotDone(AdeError, TimeoutError):
         self.reason = reason
 
 
+class Unavailable(AdeError):
+    """The deployment does not answer now; the same call may work later. `wait` tries again by itself."""
+
+
 class ResultCorrupt(AdeError):
     """A file differs from the size or the SHA-256 that result.json has for it."""
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,13 @@ from typing import Any
 from ade_drop.client.errors import AdeError
 
 Content = Path | bytes
+_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,62}")
+_LONGEST_KEY = 1024  # bytes
+# What programs write first and rename later, and what desktops leave behind: no drop reads it.
+_LEFT_BEHIND = re.compile(
+    r"\..*|~\$.*|.*~|.*\.(tmp|part|partial|crdownload|filepart|swp)|(eh)?thumbs\.db|desktop\.ini|icon\r",
+    re.IGNORECASE | re.DOTALL,
+)
 # What a config package holds beside a manifest whose `config` is "."; see docs/guides/rule-author.md.
 _PACKAGE = ("columns", "row_types", "hooks", "requirements.txt")
 
@@ -55,6 +63,27 @@ def parcel_of(
     name = path.name if path.name.endswith("manifest.json") else "manifest.json"
     body = path.read_bytes()
     return _with_manifest(named, name, body, _package(path, body))
+
+
+def inbox_folder(parcel: Parcel, tenant: str, path: str) -> str:
+    """The folder of the inbox for a parcel, with its slash; an AdeError names what no deployment would read."""
+    if not _TENANT.fullmatch(tenant):
+        raise AdeError(f"{tenant!r} is not the name of a tenant: letters, digits, '.', '_', '-', at most 63")
+    folder = "/".join(["inbox", tenant, *(part for part in path.split("/") if part)]) + "/"
+    for name, _ in parcel.uploads():
+        key = folder + name
+        if any(part in (".", "..") for part in key.split("/")) or "\\" in key or not _is_plain(key):
+            raise AdeError(f"{key!r} has a '.' or '..' part, a backslash or a control character; use another name")
+        if len(key.encode()) > _LONGEST_KEY:
+            raise AdeError(f"{key[:80]!r}… is longer than {_LONGEST_KEY} bytes; use a shorter path")
+    if unread := next((name for name in parcel.files if _LEFT_BEHIND.fullmatch(name)), None):
+        raise AdeError(f"{unread!r} has the name of a hidden or unfinished file, which is never read; rename it")
+    return folder
+
+
+def _is_plain(key: str) -> bool:
+    """Whether a key is of Unicode characters, none of which controls anything."""
+    return not any(ord(char) < 32 or char == "\x7f" or 0xD800 <= ord(char) < 0xE000 for char in key)
 
 
 def _with_manifest(files: Mapping[str, Path], name: str, body: bytes, package: Mapping[str, Path]) -> Parcel:
