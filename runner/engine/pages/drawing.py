@@ -625,7 +625,7 @@ def _value_changes(differences: Mapping[str, Any], words: Catalogue) -> Iterable
 
 
 def _share_or_list(value: object, words: Catalogue) -> str:
-    """Write a share as percent, a list of names with commas."""
+    """Write a share as percent, a list of types with commas."""
     if isinstance(value, int | float):
         return words.percent(value)
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return ", ".join(_translate_term("type", one, words) for one in value) if isinstance(value, list) else str(value)

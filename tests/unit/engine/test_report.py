@@ -132,6 +132,13 @@ def test_findings_that_are_in_no_group_are_mentioned():
     assert "1,000 of 5,000 findings are listed" in text_of(page)
 
 
+def test_kinds_of_values_that_changed_are_in_the_senders_language():
+    change = {"header": "Betrag", "what": "types", "before": ["number"], "now": ["number", "text"]}
+    drift = {**SAMPLE["drift"], "values": [change]}
+    said = text_of(drawing.drift(changed(drift=drift) | {"drift": drift}, words=catalogue("de")))
+    assert "Arten von Werten früher Zahl, jetzt Zahl, Text" in said
+
+
 @pytest.mark.parametrize(("language", "marks"), [("en", "“”"), ("de", "„“"), ("fr", "«»"), ("es", "«»")])
 def test_values_are_quoted_as_in_the_language(language, marks):
     page = report(SAMPLE, terms=ReportTerms(language=language))
