@@ -195,6 +195,7 @@ def _count_csv_rows(
     file.seek(len(BOM) if options.bom else 0)
     text = TextIOWrapper(file, encoding="utf-8", newline="")
     lines: list[str] = []  # of the rows that were read and not compared yet
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))  # of the process: a cell is bounded by its line
     records = csv.reader(_bound_lines(text, lines), delimiter=options.delimiter, strict=True)
     checks = [_make_csv_check(column, options.decimal) for column in columns]
     guarded_split = None if split is None else _guarded_split(split)

@@ -372,3 +372,14 @@ def test_just_the_integers_of_64_bits_are_in_the_language_of_integers(value):
 def test_just_the_decimals_that_fit_are_in_the_language_of_decimals(number, scale):
     cell = _value_expression(TypedColumn("pay", ColumnType.DECIMAL, scale))
     assert bool(re.fullmatch(cell, decimal_text(number, scale))) is (abs(number) < 10**18)
+
+
+def test_a_long_text_of_rescued_values_is_accepted(tmp_path):
+    row = list(ROW)
+    for n in (1, 2, 3, 5, 6, 7):
+        row[n] = "x" * 32_767
+    before = csv.field_size_limit(131_072)  # as in a process that has read no CSV
+    try:
+        checked(tmp_path, written([tuple(row)], rescued=True), 1, rescued=True)
+    finally:
+        csv.field_size_limit(before)
