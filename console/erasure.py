@@ -24,6 +24,7 @@ from typing import Final
 
 from console.api.access import LINKS_KEY, TOKENS_KEY, Access
 from console.api.actions import ACTIONS
+from console.api.spools import forget_spooled
 from core.errors import AdeError, IllegalTransition, StoreUnavailable
 from core.jobs import Job, State, job_ids_of
 from core.keys import BENCHES, CONFIGS, INBOX, OUTPUTS, REPLAYS, REQUESTS, WORK
@@ -208,7 +209,7 @@ def _revoke(stack: Stack, tenant: str) -> int:
 
 
 def _clear_machine(stack: Stack, known: set[str], report: ErasureReport) -> None:
-    """Remove what dead processes of this machine left: scratch folders of attempts, half-written files."""
+    """Remove what processes of this machine have of it: scratch folders of attempts, half-written files, downloads."""
     alive, gone = set(alive_owners(stack.run_dir)), 0
     for owner in stack.run_dir.iterdir() if stack.run_dir.is_dir() else ():
         for scratch in owner.iterdir() if owner.is_dir() else ():
@@ -221,7 +222,7 @@ def _clear_machine(stack: Stack, known: set[str], report: ErasureReport) -> None
             if time.time() - file.lstat().st_ctime > _ABANDONED_SECONDS and not open_below(file):
                 file.unlink()
                 gone += 1
-    report.add("scratch", gone)
+    report.add("scratch", gone + forget_spooled(stack.run_dir))
 
 
 def _search(stack: Stack, tenant: str, known: set[str], report: ErasureReport) -> None:

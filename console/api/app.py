@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -272,14 +273,14 @@ def _http_errors(wrong: WrongPage | None) -> Callable[[Request, Exception], Awai
 
 
 async def _tidy(context: ApiContext) -> None:
-    """Once a day, and at the start."""
-    while True:
-        tidies = (
-            context.submissions.tidy,
-            lambda: context.actions.tidy(context.stack.settings.actions_days),
-            Benches(context.stack.store, context.stack.clock).tidy,
-        )
-        for tidy in tidies:
+    """Once a day, and at the start; what was made for downloads every hour."""
+    daily = (
+        context.submissions.tidy,
+        lambda: context.actions.tidy(context.stack.settings.actions_days),
+        Benches(context.stack.store, context.stack.clock).tidy,
+    )
+    for hour in itertools.count():
+        for tidy in (context.spool.tidy, *(daily if hour % 24 == 0 else ())):
             with contextlib.suppress(Exception):
                 await run_in_threadpool(tidy)
-        await asyncio.sleep(86400)
+        await asyncio.sleep(3600)

@@ -6,11 +6,12 @@ from secrets import token_hex
 
 from console.api.access import LINKS_KEY, Access, Principal
 from console.api.actions import ActionLog
-from console.api.downloads import SPOOL_PREFIX, Downloads, Spool
+from console.api.downloads import Downloads
 from console.api.following import Followers
 from console.api.guarding import Guard
 from console.api.metrics import HttpCounts
 from console.api.problems import not_found
+from console.api.spools import SPOOL_PREFIX, Spool
 from console.api.submissions import Submissions
 from console.facade import Facade, SharedAnswers
 from core.jobs import Job

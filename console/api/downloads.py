@@ -1,18 +1,10 @@
 """Files of a job on their way out: a link to the store where it has one, else through a folder of our own."""
 
-import contextlib
-import fcntl
 import hashlib
-import os
 import shutil
-import threading
-import time
 import zipfile
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from pathlib import Path
-from secrets import token_hex
 from urllib.parse import quote
 
 from starlette.responses import (
@@ -24,86 +16,18 @@ from starlette.responses import (
 )
 
 from console.api.problems import ProblemError
+from console.api.spools import Spool
 from core.errors import ObjectMissing
 from core.jobs import Job, State
 from core.keys import PACKED, content_type, job_folder
 from core.ports import ObjectInfo, ObjectStore
 
 LINK_SECONDS = 600
-SPOOL_PREFIX = "console-"
-_SPOOL_BYTES = 2 * 1024**3
 _LARGEST = 1 << 40
-_IN_USE_SECONDS = 60.0
 _BLOCK = 1024 * 1024
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # the same files make the same zip, so that a download can be resumed
 # What a job made is shown with no rights at all: no script, no form, no other address.
 _SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-
-
-class Spool:
-    """A folder of files that were fetched or made, by what they hold; the oldest go when there are too many bytes."""
-
-    def __init__(self, folder: Path, *, most: int = _SPOOL_BYTES) -> None:
-        self.folder = folder
-        self._most = most
-        self._stored: OrderedDict[str, tuple[int, float]] = OrderedDict()  # size, and when it was asked for last
-        self._making: dict[str, threading.Lock] = {}
-        self._lock = threading.Lock()
-        folder.mkdir(parents=True)
-        self._held = contextlib.ExitStack()
-        self._held.callback(os.close, _locked(folder))
-        _remove_those_of_the_dead(folder)
-
-    def get(self, name: str, make: Callable[[Path], None]) -> Path:
-        """The file of a name, made where it is not there; made once, however many ask."""
-        path = self.folder / hashlib.sha256(name.encode()).hexdigest()
-        with self._once(name):
-            if not path.exists():
-                half = self.folder / f"half-{token_hex(8)}"
-                try:
-                    make(half)
-                    half.replace(path)
-                finally:
-                    half.unlink(missing_ok=True)
-            self._store(path)
-        return path
-
-    def close(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self._held.close()
-
-    @contextlib.contextmanager
-    def scratch(self) -> Iterator[Path]:
-        """A folder of one request."""
-        folder = self.folder / f"request-{token_hex(8)}"
-        folder.mkdir()
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    @contextlib.contextmanager
-    def _once(self, name: str) -> Iterator[None]:
-        with self._lock:
-            lock = self._making.setdefault(name, threading.Lock())
-        with lock:
-            yield
-        with self._lock:
-            self._making.pop(name, None)
-
-    def _store(self, path: Path) -> None:
-        with self._lock:
-            now = time.monotonic()
-            self._stored[path.name] = (path.stat().st_size, now)
-            self._stored.move_to_end(path.name)
-            left = sum(size for size, _ in self._stored.values())
-            for name, (size, asked) in list(self._stored.items()):
-                if left <= self._most or now - asked < _IN_USE_SECONDS:
-                    break
-                # Whoever reads it now reads on; whoever is about to open it asked a moment ago.
-                (self.folder / name).unlink(missing_ok=True)
-                del self._stored[name]
-                left -= size
 
 
 class Downloads:
@@ -180,31 +104,6 @@ class RangedFile(FileResponse):
                 f"the file has {file_size} bytes, and the Range begins after them; ask for less or without a Range",
                 headers={"Content-Range": f"bytes */{file_size}"},
             ) from None
-
-
-def _locked(folder: Path) -> int:
-    """A lock that the kernel frees when this process dies, however it dies."""
-    while True:
-        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        fcntl.flock(held, fcntl.LOCK_EX)
-        if folder.exists():
-            return held
-        os.close(held)  # somebody took it for a dead one's before it was locked
-        folder.mkdir(parents=True)
-
-
-def _remove_those_of_the_dead(mine: Path) -> None:
-    """Folders beside ours that a server left behind which was killed."""
-    for folder in mine.parent.glob(f"{SPOOL_PREFIX}*"):
-        if folder == mine:
-            continue
-        with contextlib.suppress(OSError):  # it is locked, so alive; or gone by now
-            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(held)
 
 
 def _file(path: Path, name: str, version: str, *, inline: bool = False) -> Response:

@@ -1,5 +1,7 @@
 """What `ade erase` finds of a tenant by its name: its log entries and staged files, whatever it is called."""
 
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -7,11 +9,12 @@ import pytest
 from console.api.access import LOCAL
 from console.api.actions import ActionLog
 from console.erasure import erase_tenant
-from core.jobs import job_id
+from core.jobs import OutputFile, State, job_id
 from core.settings import Settings
 from infra.logs import Log
 from infra.wiring import open_stack
 from runner.control import Control
+from tests.support.console import api_rig
 
 
 @pytest.mark.parametrize("tenant", ["local", "retry", "members", "jobs"])
@@ -36,3 +39,18 @@ def test_staged_files_of_a_job_that_was_removed_go_with_their_tenant(tmp_path: P
         control = Control(stack.store, stack.table, stack.queue, stack.clock)
         erase_tenant(stack, control, tenant, by="ops", wait_seconds=1, note=lambda _: None)
         assert list(stack.store.keys("work/")) == ["work/globex-members-1/1/normalized.csv"]
+
+
+def test_copies_that_a_console_made_for_downloads_go_too(tmp_path: Path):
+    with api_rig(tmp_path) as rig:
+        canary = b"Kanarienvogel"
+        files = (OutputFile(name="normalized.csv", size=len(canary), sha256=sha256(canary).hexdigest()),)
+        job = rig.job("a", state=State.SUCCEEDED, ended_at=1.0, files={"normalized.csv": canary})
+        rig.stack.table.replace(job, replace(job, files=files))
+        for path in (f"/jobs/{job.job_id}/output?name=normalized.csv", f"/jobs/{job.job_id}/outputs.zip"):
+            assert rig.client.get(path).status_code in (200, 404)
+        control = Control(rig.stack.store, rig.stack.table, rig.stack.queue, rig.stack.clock)
+        erase_tenant(rig.stack, control, "acme", by="ops", wait_seconds=1, note=lambda _: None)
+        left = [path for path in tmp_path.rglob("*") if path.is_file() and canary in path.read_bytes()]
+        assert left == []
+        assert rig.client.get("/jobs").status_code == 200
