@@ -4,6 +4,7 @@
     python tools/train_structure.py ../shared/corpus            # cross-validate by group of files, four shuffles
     python tools/train_structure.py ../shared/corpus --left-out # leave each set out in turn
     python tools/train_structure.py ../shared/corpus --write    # train on all, write weights.json
+    python tools/train_structure.py ../shared/corpus --certainty # how often headers are right; with --write certainty.json
 
 Files of one workbook or one template share a group (index.csv) and never stand on both sides of a fold.
 """
@@ -17,6 +18,7 @@ import pathlib
 import pickle
 import random
 import sys
+from bisect import bisect_right
 from dataclasses import astuple, dataclass, field, replace
 
 import lightgbm
@@ -26,12 +28,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from runner.engine.reading import Layout, open_book  # noqa: E402
-from runner.engine.structure import features  # noqa: E402
-from runner.engine.structure.detection import TableDetector, tables_in  # noqa: E402
+from runner.engine.structure import certainty, features  # noqa: E402
+from runner.engine.structure.detection import TableDetector, tables_in, tables_read_by_row  # noqa: E402
 from runner.engine.structure.header_rows import Hints  # noqa: E402
 from runner.engine.structure.labelling import FLOOR  # noqa: E402
 from runner.engine.structure.tables import Label  # noqa: E402
-from tests.bench.structure_scores import LINES, TABLES, box, counts, score  # noqa: E402
+from tests.bench.structure_scores import LINES, TABLES, box, counts, header_rows, leaf_of, score  # noqa: E402
 
 WORDS = {"header": 0, "data": 1, "derived": 2, "group": 3, "metadata": 4, "notes": 5}
 UNSURE = "tables_enron_csv"  # its truth names ranges only, and not always all of a sheet's tables
@@ -51,6 +53,9 @@ PARAMETERS = {
     "seed": 1,
 }
 ROUNDS = 80
+FOLDS = 5
+RIDGE = 0.5  # weight on no slope
+CERTAINTIES = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)  # between which what is said is compared with what is so
 
 
 @dataclass
@@ -212,7 +217,7 @@ def fold_of(every, count, seed):
     return {name: at % count for at, name in enumerate(names)}
 
 
-def cross_validate(every, count=5, seed=1):
+def cross_validate(every, count=FOLDS, seed=1):
     folds = fold_of(every, count, seed)
     pairs = []
     for fold in range(count):
@@ -235,6 +240,70 @@ def leave_out(every):
         judge = RowClassifier(train(known), known)
         pairs += [(case.source, case.truth, found_in(case, judge)) for case in every if case.source == source]
     return score(pairs)
+
+
+def certain(every, path=None):
+    """Fit the weights of certainty.py on sheets that the classifier has not seen; writes them if there is a path.
+
+    Prints what is said and what is so, said by weights that were fitted on the other folds.
+    """
+    certainty.chance_of = tuple  # the confidence of a table is then the evidence itself
+    folds = fold_of(every, FOLDS, PARAMETERS["seed"])
+    found = []
+    for fold in range(FOLDS):
+        known = [case for case in every if folds[case.group] != fold]
+        judge = RowClassifier(train(known), known)
+        own = [case for case in every if folds[case.group] == fold and case.rows and case.source != UNSURE]
+        found += [(fold, *one) for case in own if (one := _first_header(case, judge)) is not None]
+        print("fold", fold, len(found), "headers", flush=True)
+    said = []
+    for fold in range(FOLDS):
+        line = np.array(fitted([one[1:] for one in found if one[0] != fold]))
+        said += [(1 / (1 + math.exp(-float(line @ evidence))), right) for at, evidence, right in found if at == fold]
+    table = binned(said, CERTAINTIES)
+    weights = fitted([one[1:] for one in found])
+    for line in table:
+        print("said {:.2f}, so {:.2f}, of {}".format(*line))
+    whole = {
+        "data": dict(collections.Counter(case.source for case in every if case.source != UNSURE)),
+        "seed": PARAMETERS["seed"], "folds": FOLDS, "said_and_so": table,
+        "evidence": certainty.EVIDENCE, "weights": [round(float(one), 4) for one in weights],
+    }  # fmt: skip
+    if path is not None:
+        path.write_text(json.dumps(whole) + "\n", encoding="utf-8")
+
+
+def _first_header(case, judge):
+    """The evidence for the header of a sheet's first table, and whether its last row is right; None: not known."""
+    heads = header_rows(case.source, case.truth)
+    tables = tables_read_by_row(case.rows, Hints({}, case.layout), judge)
+    if not tables or (not heads and case.source not in LINES):
+        return None
+    first = min(tables, key=lambda table: astuple(table.range))
+    if first.confidence == certainty.DECLARED:
+        return None
+    leaf = leaf_of(heads, case.truth.get("line_labels")) if heads else 0
+    return first.confidence, max(first.header_rows, default=0) == leaf
+
+
+def fitted(pairs):
+    """The weights of a line through the log odds of answers, from (numbers, answer)."""
+    columns = np.array([one for one, _ in pairs], dtype=float).T
+    answers = np.array([float(one) for _, one in pairs])
+    line = np.zeros(len(columns))
+    for _ in range(50):  # Newton's method, with a little weight on no slope
+        p = 1 / (1 + np.exp(-np.clip(line @ columns, -30, 30)))
+        slant = (columns * (p * (1 - p))) @ columns.T + RIDGE * np.eye(len(line))
+        line += np.linalg.solve(slant, columns @ (answers - p) - RIDGE * line)
+    return line
+
+
+def binned(said, edges):
+    """The mean of what was said, of what was so, and how many, of (probability, answer) between the edges."""
+    bins = collections.defaultdict(list)
+    for one in said:
+        bins[bisect_right(edges, one[0])].append(one)
+    return [(*(round(float(one), 2) for one in np.mean(own, axis=0)), len(own)) for _, own in sorted(bins.items())]
 
 
 def write(every, path):
@@ -269,6 +338,7 @@ def main():
     parser.add_argument("--shuffles", type=int, default=4, help="of the groups, in cross-validation")
     parser.add_argument("--write", action="store_true", help="train on all files and write weights.json")
     parser.add_argument("--cache", type=pathlib.Path, help="keep the rows here between runs")
+    parser.add_argument("--certainty", action="store_true", help="fit how likely headers are right")
     given = parser.parse_args()
     if given.cache and given.cache.exists():
         every = pickle.loads(given.cache.read_bytes())
@@ -276,7 +346,9 @@ def main():
         every = cases(given.corpus)
         if given.cache:
             given.cache.write_bytes(pickle.dumps(every))
-    if given.write:
+    if given.certainty:
+        certain(every, ROOT / "runner/engine/structure/certainty.json" if given.write else None)
+    elif given.write:
         write(every, ROOT / "runner/engine/structure/weights.json")
     elif given.left_out:
         leave_out(every)

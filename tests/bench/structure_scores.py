@@ -58,13 +58,13 @@ def score(found, *, quiet=False):
 def _score_set(source, pairs):
     right = wrong = missed = leaf = headed = hit = good = want = got = 0
     for truth, tables in pairs:
-        heads = _headers(source, truth)
+        heads = header_rows(source, truth)
         mine = {row for one in tables for row in one["header_rows"]}
         right, wrong, missed = right + len(mine & heads), wrong + len(mine - heads), missed + len(heads - mine)
         first = min(tables, key=lambda one: one["range"], default=None)
         headed += bool(heads)
         if heads and first and first["header_rows"]:
-            leaf += max(first["header_rows"]) == _leaf(heads, truth.get("line_labels"))
+            leaf += max(first["header_rows"]) == leaf_of(heads, truth.get("line_labels"))
         if source in TABLES:
             a, b = [box(one["range"]) for one in truth["tables"]], [one["range"] for one in tables]
             want, got = want + len(a), got + len(b)
@@ -80,13 +80,13 @@ def _score_set(source, pairs):
     return out
 
 
-def _headers(source, truth):
+def header_rows(source, truth):
     if source in LINES:
         return set(truth["header_rows"])
     return {row for one in truth["tables"] for row in one.get("header_rows", [])}
 
 
-def _leaf(heads, labels):
+def leaf_of(heads, labels):
     """The last row of the first header block: header rows with nothing but blank rows between them."""
     block = sorted(heads)
     end = block[0]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from runner.engine.common.a1 import CellRange
-from runner.engine.structure import captions, header_rows, remarks, suspects
+from runner.engine.structure import captions, certainty, header_rows, remarks, suspects
 from runner.engine.structure.bands import Draft
 from runner.engine.structure.facts import CellKind, Mark, Row
 from runner.engine.structure.header_rows import Hints, behead, decide_header
@@ -83,7 +83,6 @@ def _count_cells(draft: Draft) -> int:
     return sum(1 + row.skipped for row in rows) * (draft.right - draft.left + 1)
 
 
-EDGE = 5
 _LINE = re.compile(r"[\s:+|]*[-=_]{2,}[\s:+|]*").fullmatch
 REPEATED = LeftRow(RowKind.REPEATED_HEADER, Proof.REPEATS)
 LINE = LeftRow(RowKind.NOTE, Proof.LINE)
@@ -117,7 +116,7 @@ def shape(draft: Draft, hints: Hints) -> Table:
         header_rows=tuple(row.number for row in head),
         data_range=CellRange(_first_data_row(rows, body[0]), left, rows[body[-1]].number, right) if body else None,
         columns=columns,
-        confidence=_confidence(draft),
+        confidence=certainty.of(draft),
         why=tuple(_reasons(draft, away)),
         left_out=away,
         choices=(*draft.choices, *doubts, *(captions.caption_choices(groups) if hints.captions == "drop" else ())),
@@ -141,16 +140,6 @@ def _is_rule(row: Row) -> bool:
         return True
     texts = [str(row.values[at]) for at in row.filled]
     return all(map(_LINE, texts)) and any("---" in text for text in texts)
-
-
-def _confidence(draft: Draft) -> float:
-    """Return the classifier's confidence in the header rows and in the two ends of the body."""
-    band = draft.band
-    edges = band.body[:EDGE] + band.body[-EDGE:]
-    inside = [sum(draft.chances[at][label] for label in (1, 2, 3)) for at in edges]
-    head = [draft.chances[at][Label.HEADER] for at in band.head]
-    parts = [sum(chances) / len(chances) for chances in (inside, head) if chances]
-    return min(0.99, sum(parts) / len(parts) * (1.0 if head else 0.8))
 
 
 def _reasons(draft: Draft, away: Mapping[int, LeftRow]) -> list[str]:

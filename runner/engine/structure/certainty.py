@@ -1,0 +1,64 @@
+"""How likely the header of a table is right: its last row, or that there is none.
+
+The classifier's chances of the rows say more than is so. A line of weights (certainty.json, fitted by
+tools/train_structure.py on sheets that the classifier had not seen) turns them into a probability.
+"""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from math import exp, log
+from pathlib import Path
+
+from runner.engine.structure.bands import Draft
+from runner.engine.structure.tables import Label
+
+EVIDENCE = ("one", "inside", "head", "last", "headless", "above", "close")
+EDGE = 5  # rows at both ends of a body that count
+DECLARED = 0.99  # of a table that the file declares
+MOST, LEAST = 0.99, 0.01
+FLOOR = 0.02  # of a chance whose odds count
+_INSIDE = (Label.DATA, Label.TOTAL, Label.GROUP)
+
+
+def evidence(draft: Draft) -> tuple[float, ...]:
+    """What speaks for the header of a draft, in the order of EVIDENCE."""
+    band, chances = draft.band, draft.chances
+    inside = [sum(chances[at][label] for label in _INSIDE) for at in band.body[:EDGE] + band.body[-EDGE:]]
+    head = [chances[at][Label.HEADER] for at in band.head]
+    first = band.all[0]
+    return (
+        1.0,
+        _odds(sum(inside) / len(inside)) if inside else 0.0,
+        _odds(sum(head) / len(head)) if head else 0.0,
+        _odds(head[-1]) if head else 0.0,
+        float(not head),
+        chances[first - 1][Label.HEADER] if first else 0.0,
+        float(any(one.kind == "header" for one in draft.choices)),
+    )
+
+
+def chance_of(found: Sequence[float]) -> float:
+    """The probability that a header with this evidence is right."""
+    odds = sum(weight * one for weight, one in zip(_weights(), found, strict=True))
+    return max(LEAST, min(MOST, 1.0 / (1.0 + exp(-max(-30.0, min(30.0, odds))))))
+
+
+def of(draft: Draft) -> float:
+    """The probability that the header of a draft is right."""
+    return DECLARED if draft.declared else chance_of(evidence(draft))
+
+
+@cache
+def _weights() -> tuple[float, ...]:
+    """The shipped weights, loaded once per process."""
+    raw = json.loads(Path(__file__).with_name("certainty.json").read_text(encoding="utf-8"))
+    if tuple(raw["evidence"]) != EVIDENCE:
+        raise RuntimeError("certainty.json was fitted for other evidence: run tools/train_structure.py")
+    return tuple(raw["weights"])
+
+
+def _odds(chance: float) -> float:
+    """The log odds of a chance, within limits."""
+    kept = max(FLOOR, min(1.0 - FLOOR, chance))
+    return log(kept / (1.0 - kept))
