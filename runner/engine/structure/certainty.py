@@ -22,7 +22,7 @@ _INSIDE = (Label.DATA, Label.TOTAL, Label.GROUP)
 
 
 def evidence(draft: Draft) -> tuple[float, ...]:
-    """What speaks for the header of a draft, in the order of EVIDENCE."""
+    """Return what speaks for the header of a draft, in the order of EVIDENCE."""
     band, chances = draft.band, draft.chances
     inside = [sum(chances[at][label] for label in _INSIDE) for at in band.body[:EDGE] + band.body[-EDGE:]]
     head = [chances[at][Label.HEADER] for at in band.head]
@@ -34,24 +34,24 @@ def evidence(draft: Draft) -> tuple[float, ...]:
         _odds(head[-1]) if head else 0.0,
         float(not head),
         chances[first - 1][Label.HEADER] if first else 0.0,
-        float(any(one.kind == "header" for one in draft.choices)),
+        float(any(choice.kind == "header" for choice in draft.choices)),
     )
 
 
-def chance_of(found: Sequence[float]) -> float:
-    """The probability that a header with this evidence is right."""
-    odds = sum(weight * one for weight, one in zip(_weights(), found, strict=True))
+def chance_of(values: Sequence[float]) -> float:
+    """Return the probability that a header with this evidence is right."""
+    odds = sum(weight * value for weight, value in zip(_weights(), values, strict=True))
     return max(LEAST, min(MOST, 1.0 / (1.0 + exp(-max(-30.0, min(30.0, odds))))))
 
 
 def of(draft: Draft) -> float:
-    """The probability that the header of a draft is right."""
+    """Return the probability that the header of a draft is right."""
     return DECLARED if draft.declared else chance_of(evidence(draft))
 
 
 @cache
 def _weights() -> tuple[float, ...]:
-    """The shipped weights, loaded once per process."""
+    """Load the shipped weights, once per process."""
     raw = json.loads(Path(__file__).with_name("certainty.json").read_text(encoding="utf-8"))
     if tuple(raw["evidence"]) != EVIDENCE:
         raise RuntimeError("certainty.json was fitted for other evidence: run tools/train_structure.py")
@@ -59,6 +59,6 @@ def _weights() -> tuple[float, ...]:
 
 
 def _odds(chance: float) -> float:
-    """The log odds of a chance, within limits."""
-    kept = max(FLOOR, min(1.0 - FLOOR, chance))
-    return log(kept / (1.0 - kept))
+    """Return the log odds of a chance, within limits."""
+    limited = max(FLOOR, min(1.0 - FLOOR, chance))
+    return log(limited / (1.0 - limited))

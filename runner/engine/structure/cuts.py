@@ -56,7 +56,7 @@ class LinePlace(NamedTuple):
 
 
 def row_cut(grid: Grid, place: LinePlace, gaps: Sequence[int], repeats: Repeats) -> list[float]:
-    """The place in the order of ROW_CUT; `gaps`: the blank rows between the other lines of these columns."""
+    """Describe a place in the order of ROW_CUT; `gaps`: the blank rows between the other lines of these columns."""
     above, below, left, right = place
     upper, lower = _block(grid, place, NEAR, up=True), _block(grid, place, NEAR, up=False)
     gap = min(grid.gap(above, below), WIDEST)
@@ -88,7 +88,7 @@ def row_cut(grid: Grid, place: LinePlace, gaps: Sequence[int], repeats: Repeats)
 
 
 def _row_design(grid: Grid, place: LinePlace, upper: Sequence[int], lower: Sequence[int]) -> list[float]:
-    """How the lines around a place look."""
+    """Describe the designs of the lines around a place."""
     designs = grid.designs
     above, below, left, right = place
     return [
@@ -106,30 +106,31 @@ def _row_design(grid: Grid, place: LinePlace, upper: Sequence[int], lower: Seque
 
 
 def _block(grid: Grid, place: LinePlace, most: int, *, up: bool) -> list[int]:
-    """The lines up from the place, or down from it, to the next blank row; the nearest first."""
+    """Return the lines up from the place, or down from it, to the next blank row; the nearest first."""
     step = -1 if up else 1
     last = place.above if up else place.below
-    out = [last]
+    block = [last]
     line = last + step
-    while 0 <= line < len(grid.rows) and len(out) < most and abs(line - last) <= most:
+    while 0 <= line < len(grid.rows) and len(block) < most and abs(line - last) <= most:
         if grid.cells_of(line, place.left, place.right):
             upper, lower = (line, last) if up else (last, line)
             if grid.rows[lower].skipped or grid.gap(upper, lower):
                 break
-            out.append(line)
+            block.append(line)
             last = line
         line += step
-    return out
+    return block
 
 
 def _head_and_body(chances: Sequence[float] | None) -> tuple[float, float]:
+    """Return the probabilities that a line is a header, and that it is part of a body; None: there is no line."""
     if chances is None:
         return UNKNOWN, UNKNOWN
     return chances[Label.HEADER], sum(chances[label] for label in _BODY)
 
 
 def _moves(grid: Grid, upper: Sequence[int], lower: Sequence[int], left: int, right: int) -> tuple[float, float]:
-    """How far the first and the last used column move from the lines above to those below."""
+    """Measure how far the first and the last used column move from the lines above to those below."""
     used = [
         [c for c in range(left, right + 1) if any(grid.families[line][c] for line in lines)] for lines in (upper, lower)
     ]
@@ -139,8 +140,8 @@ def _moves(grid: Grid, upper: Sequence[int], lower: Sequence[int], left: int, ri
 def _likeness(
     grid: Grid, upper: Sequence[int], lower: Sequence[int], left: int, right: int
 ) -> tuple[float, float, float, float]:
-    """Shares: columns of the same family on both sides; cells of the first line below that are like those above,
-    that are texts over values, and that are texts."""
+    """Return shares: of columns of the same family on both sides; of cells of the first line below that are like those
+    above, that are texts over values, and that are texts."""
     body_above = upper[:-1] if len(upper) > 2 else upper
     body_below = lower[1:] if len(lower) > 2 else lower
     first = grid.families[lower[0]]
@@ -158,24 +159,24 @@ def _likeness(
 
 
 def _usual(grid: Grid, lines: Sequence[int], column: int) -> int:
-    """The family of most cells of a column; 0 if it is blank."""
-    found = [family for line in lines if (family := grid.families[line][column])]
-    return max(set(found), key=found.count) if found else 0
+    """Return the family of most cells of a column; 0 if it is blank."""
+    families = [family for line in lines if (family := grid.families[line][column])]
+    return max(set(families), key=families.count) if families else 0
 
 
 def _header_again(grid: Grid, place: LinePlace, lower: Sequence[int]) -> float:
-    """The largest share of texts that one of the first lines below has in common with one of the first above."""
+    """Return the largest share of texts that one of the first lines below has in common with one of the first above."""
     firsts = [grid.names(line, place.left, place.right) for line in _block(grid, place, FAR, up=True)[-3:]]
     best = 0.0
     for line in lower[:3]:
-        own = grid.names(line, place.left, place.right)
-        if len(own) > 1:
-            best = max([best, *(len(own & other) / max(len(own), len(other)) for other in firsts)])
+        names = grid.names(line, place.left, place.right)
+        if len(names) > 1:
+            best = max([best, *(len(names & other) / max(len(names), len(other)) for other in firsts)])
     return best
 
 
 def column_cut(grid: Grid, rect: Rect, gap: Span) -> list[float]:
-    """The blank columns `gap` of a rectangle in the order of COLUMN_CUT."""
+    """Describe the blank columns `gap` of a rectangle in the order of COLUMN_CUT."""
     left, right = _strips(grid, rect, gap)
     upper = [n for n in range(rect.top, rect.bottom + 1) if grid.cells_of(n, left.first, left.last)]
     lower = [n for n in range(rect.top, rect.bottom + 1) if grid.cells_of(n, right.first, right.last)]
@@ -187,7 +188,7 @@ def column_cut(grid: Grid, rect: Rect, gap: Span) -> list[float]:
     left_key, right_key = _key(grid, upper, left.first), _key(grid, lower, right.first)
     head_left, head_right = grid.chances[upper[0]], grid.chances[lower[0]]
     return [
-        size, sum(1 for one in blanks if one >= size) / (len(blanks) or 1),
+        size, sum(1 for blank in blanks if blank >= size) / (len(blanks) or 1),
         left.last - left.first + 1, right.last - right.first + 1,
         len(upper), len(lower), shared / len(upper), shared / len(lower),
         lower[0] - upper[0], lower[-1] - upper[-1], min(len(upper), len(lower)) / max(len(upper), len(lower)),
@@ -205,7 +206,7 @@ def column_cut(grid: Grid, rect: Rect, gap: Span) -> list[float]:
 
 
 def _column_design(grid: Grid, rect: Rect, gap: Span, lines: Sequence[int]) -> list[float]:
-    """How the columns on both sides of a gap look, and how many merged cells are across it."""
+    """Describe the designs of the columns on both sides of a gap, and how many merged cells are across it."""
     designs = grid.designs
     left, right = _strips(grid, rect, gap)
     first, last = grid.rows[rect.top].number - TITLES, grid.rows[rect.bottom].number
@@ -220,7 +221,7 @@ def _column_design(grid: Grid, rect: Rect, gap: Span, lines: Sequence[int]) -> l
 
 
 def _strips(grid: Grid, rect: Rect, gap: Span) -> tuple[Span, Span]:
-    """The columns on both sides of a gap, up to the next blank ones."""
+    """Return the columns on both sides of a gap, up to the next blank ones."""
     spans = grid.column_spans(rect)
     left = next(span for span in reversed(spans) if span.last < gap.first)
     right = next(span for span in spans if span.first > gap.last)
@@ -228,7 +229,7 @@ def _strips(grid: Grid, rect: Rect, gap: Span) -> tuple[Span, Span]:
 
 
 def _key(grid: Grid, lines: Sequence[int], column: int) -> tuple[float, float, float]:
-    """How far a column names the lines: shares of filled lines, of texts, and of distinct values."""
+    """Describe how far a column names the lines: shares of filled lines, of texts, and of distinct values."""
     filled = [line for line in lines if grid.families[line][column]]
     if not filled:
         return 0.0, 0.0, 0.0
@@ -238,7 +239,7 @@ def _key(grid: Grid, lines: Sequence[int], column: int) -> tuple[float, float, f
 
 
 def _same_names(grid: Grid, rect: Rect, left: Span, right: Span) -> float:
-    """The largest share of texts that both strips have in one of the first lines."""
+    """Return the largest share of texts that both strips have in one of the first lines."""
     best = 0.0
     for line in range(rect.top, min(rect.top + FIRST, rect.bottom + 1)):
         a, b = grid.names(line, left.first, left.last), grid.names(line, right.first, right.last)
@@ -247,16 +248,17 @@ def _same_names(grid: Grid, rect: Rect, left: Span, right: Span) -> float:
     return best
 
 
-def _equal(grid: Grid, lines: Sequence[int], one: int, other: int) -> float:
-    """Share of lines with the same value in two columns."""
+def _equal(grid: Grid, lines: Sequence[int], column: int, other: int) -> float:
+    """Return the share of lines with the same value in two columns."""
     pairs = [
-        str(grid.rows[line].values[one]) == str(grid.rows[line].values[other])
+        str(grid.rows[line].values[column]) == str(grid.rows[line].values[other])
         for line in lines
-        if grid.families[line][one] and grid.families[line][other]
+        if grid.families[line][column] and grid.families[line][other]
     ]
     return sum(pairs) / len(pairs) if pairs else UNKNOWN
 
 
 def _named(grid: Grid, line: int, span: Span) -> float:
+    """Return the share of columns in which a line has a text."""
     kinds = grid.rows[line].kinds[span.first : span.last + 1]
     return kinds.count(CellKind.TEXT) / (span.last - span.first + 1)

@@ -35,13 +35,13 @@ class Designs:
         self.columns_summed: list[Area] = list(in_columns)[:MOST_SUMS]
 
     def _design(self, number: int, column: int) -> Design:
-        """The look of a cell by the number of its row and its 0-based column."""
-        own = self._cells.get(number)
-        at = own.get(column + 1) if own else None
+        """Return the design of a cell by the number of its row and its 0-based column."""
+        cells = self._cells.get(number)
+        at = cells.get(column + 1) if cells else None
         return self._designs[at] if at is not None and at < len(self._designs) else NO_DESIGN
 
     def line_above(self, number: int, left: int, right: int) -> float:
-        """Share of the cells of a row, by its number, that a line is drawn above."""
+        """Return the share of the cells of a row, by its number, that a line is drawn above."""
         if not self.are_known:
             return UNKNOWN
         if number not in self._above:
@@ -52,13 +52,15 @@ class Designs:
         return (sums[right + 1] - sums[left]) / (right - left + 1)
 
     def over(self, line: int, left: int, right: int) -> float:
+        """Return the share of a line's cells that a line is drawn above."""
         return self.line_above(self._rows[line].number, left, right)
 
     def under(self, line: int, left: int, right: int) -> float:
+        """Return the share of a line's cells that a line is drawn below."""
         return self.line_above(self._rows[line].number + 1, left, right)
 
     def beside(self, column: int, top: int, bottom: int) -> float:
-        """Share of lines with a line drawn left of the column."""
+        """Return the share of lines with a line drawn left of the column."""
         if not self.are_known:
             return UNKNOWN
         if column not in self._left:
@@ -70,7 +72,7 @@ class Designs:
         return (sums[bottom + 1] - sums[top]) / (bottom - top + 1)
 
     def fill(self, line: int, left: int, right: int) -> float:
-        """Share of a line's cells with a fill."""
+        """Return the share of a line's cells with a fill."""
         if not self.are_known:
             return UNKNOWN
         if line not in self._fills:
@@ -80,26 +82,27 @@ class Designs:
         return (sums[right + 1] - sums[left]) / (right - left + 1)
 
     def _kinds_of(self, line: int) -> list[int]:
+        """Return the design of each cell of a line but for its lines, as a number."""
         if line not in self._kinds:
             number = self._rows[line].number
             self._kinds[line] = [self._design(number, at).kind for at in range(self._width)]
         return self._kinds[line]
 
-    def same(self, one: int, other: int, left: int, right: int) -> float:
-        """Share of columns in which the cells of two lines look the same but for their lines."""
+    def same(self, line: int, other: int, left: int, right: int) -> float:
+        """Return the share of columns in which the cells of two lines look the same but for their lines."""
         if not self.are_known:
             return UNKNOWN
-        a, b = self._kinds_of(one)[left : right + 1], self._kinds_of(other)[left : right + 1]
+        a, b = self._kinds_of(line)[left : right + 1], self._kinds_of(other)[left : right + 1]
         return sum(x == y for x, y in zip(a, b, strict=True)) / len(a)
 
-    def same_columns(self, one: int, other: int, lines: Sequence[int]) -> float:
-        """Share of lines in which the cells of two columns look the same but for their lines."""
+    def same_columns(self, column: int, other: int, lines: Sequence[int]) -> float:
+        """Return the share of lines in which the cells of two columns look the same but for their lines."""
         if not self.are_known or not lines:
             return UNKNOWN
-        return sum(self._kinds_of(line)[one] == self._kinds_of(line)[other] for line in lines) / len(lines)
+        return sum(self._kinds_of(line)[column] == self._kinds_of(line)[other] for line in lines) / len(lines)
 
     def size(self, line: int, left: int, right: int) -> float:
-        """The size of the largest letters of a line, relative to the usual size."""
+        """Return the size of the largest letters of a line, relative to the usual size."""
         if not self.are_known:
             return UNKNOWN
         row = self._rows[line]
@@ -108,7 +111,7 @@ class Designs:
         )
 
     def gap_drawn(self, above: int, below: int, left: int, right: int) -> float:
-        """Share of the cells between two lines that are filled or have a line at a side."""
+        """Return the share of the cells between two lines that are filled or have a line at a side."""
         first, last = self._rows[above].number + 1, self._rows[below].number - 1
         if not self.are_known or first > last:
             return UNKNOWN
@@ -117,19 +120,19 @@ class Designs:
             for number in range(first, min(last, first + MOST_ROWS) + 1)
             for at in range(left, right + 1)
         ]
-        return sum(1 for one in designs if one.left or one.right or one.fill) / len(designs)
+        return sum(1 for design in designs if design.left or design.right or design.fill) / len(designs)
 
     def formulas(self, line: int, left: int, right: int) -> float:
-        """Share of a line's cells with a formula."""
+        """Return the share of a line's cells with a formula."""
         if not self.are_known:
             return UNKNOWN
         row = self._rows[line]
-        own = [at for at in row.filled if left <= at <= right]
+        inside = [at for at in row.filled if left <= at <= right]
         marked = self._formulas.get(row.number, ())
-        return sum(1 for at in own if at + 1 in marked) / (len(own) or 1)
+        return sum(1 for at in inside if at + 1 in marked) / (len(inside) or 1)
 
     def sums_across(self, upper: int, lower: int, left: int, right: int) -> float:
-        """How many sums of a column in this range have rows on both sides of a place, given by the rows' numbers."""
+        """Count the sums of a column in this range with rows on both sides of a place, given by the rows' numbers."""
         if not self.are_known:
             return UNKNOWN
         return sum(
@@ -140,6 +143,7 @@ class Designs:
 
 
 def _usual_size(layout: Layout) -> int:
+    """Return the size of most letters of the first rows."""
     counts: dict[int, int] = {}
     for row in list(layout.cell_designs.values())[:300]:
         for at in row.values():

@@ -26,16 +26,18 @@ def has_equal_blocks(grid: Grid, rect: Rect) -> bool:
     if not heads:
         return False
     first, *others = grid.column_spans(rect)
-    return any(is_named_alike(grid.rows, heads, first, one) for one in others) or _is_stacked(grid, rect, lines, heads)
+    if any(is_named_alike(grid.rows, heads, first, other) for other in others):
+        return True
+    return _is_stacked(grid, rect, lines, heads)
 
 
 def is_named_alike(rows: Sequence[Row], heads: Iterable[int], block: Span, other: Span) -> bool:
     """Whether a header row names the columns of two blocks beside each other alike."""
     for head in heads:
-        first, second = (_labels(rows[head], one) for one in (block, other))
+        first, second = (_labels(rows[head], span) for span in (block, other))
         shared = len(set(first) & set(second))
         is_alike = shared >= LEAST and first[0] == second[0] and 2 * shared >= max(len(first), len(second))
-        if is_alike and all(one.first in rows[head].filled for one in (block, other)):  # else the left names both
+        if is_alike and all(span.first in rows[head].filled for span in (block, other)):  # else the left names both
             below = rows[head + 1 : head + 1 + COMPARED]
             return all(first[0] not in _labels(row, block)[:1] for row in below)
     return False
@@ -44,7 +46,7 @@ def is_named_alike(rows: Sequence[Row], heads: Iterable[int], block: Span, other
 def _is_stacked(grid: Grid, rect: Rect, lines: Sequence[int], heads: Sequence[int]) -> bool:
     """Whether a line below repeats a header, after a blank row or a line of one cell."""
     columns = Span(rect.left, rect.right)
-    names = [own for head in heads if len(own := _labels(grid.rows[head], columns)) >= LEAST]
+    names = [labels for head in heads if len(labels := _labels(grid.rows[head], columns)) >= LEAST]
     return any(
         _labels(grid.rows[below], columns) in names
         for above, below in pairwise(lines)
@@ -53,9 +55,9 @@ def _is_stacked(grid: Grid, rect: Rect, lines: Sequence[int], heads: Sequence[in
 
 
 def _labels(row: Row, block: Span) -> list[str]:
-    """The texts of a row's block; none if another value is among them, or a text is there twice."""
-    own = [at for at in row.filled if block.first <= at <= block.last]
-    if any(row.kinds[at] != CellKind.TEXT for at in own):
+    """Return the texts of a row's block; none if another value is among them, or a text is there twice."""
+    inside = [at for at in row.filled if block.first <= at <= block.last]
+    if any(row.kinds[at] != CellKind.TEXT for at in inside):
         return []
-    texts = [str(row.values[at]).strip().lower() for at in own]
+    texts = [str(row.values[at]).strip().lower() for at in inside]
     return texts if len(set(texts)) == len(texts) else []

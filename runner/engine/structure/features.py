@@ -60,21 +60,21 @@ def _shape(row: Row, family: bytes) -> Shape:
 
 
 def _next_rich(rich: Sequence[bool]) -> list[int]:
-    """For each row the next one below that mostly holds values; -1: none."""
-    out = [-1] * len(rich)
-    found = -1
+    """Return for each row the next one below that mostly holds values; -1: none."""
+    below = [-1] * len(rich)
+    nearest = -1
     for i in range(len(rich) - 1, -1, -1):
-        out[i] = found
+        below[i] = nearest
         if rich[i]:
-            found = i
-    return out
+            nearest = i
+    return below
 
 
 def _over(rows: Sequence[Row], families: Sequence[bytes], rich: Sequence[bool], i: int, j: int) -> list[float]:
-    """How the row fits as a header over the next rows of values, ignoring texts in between."""
+    """Describe how a row fits as a header over the next rows of values, ignoring texts in between."""
     if j < 0 or j - i > FAR:
         return [-1.0] * 8
-    row, own = rows[i], families[i]
+    row, family = rows[i], families[i]
     some = [k for k in range(j, min(j + SOME * 2, len(rows))) if rich[k]][:SOME]
     contrast = agree = cover = 0
     for at in row.filled:
@@ -82,8 +82,8 @@ def _over(rows: Sequence[Row], families: Sequence[bytes], rich: Sequence[bool], 
         if there:
             cover += 1
             values = there.count(2) * 2 >= len(there)
-            contrast += own[at] == 1 and values
-            agree += there.count(own[at]) * 2 >= len(there)
+            contrast += family[at] == 1 and values
+            agree += there.count(family[at]) * 2 >= len(there)
     n = len(row.filled) or 1
     between = range(i + 1, j)
     width = sum(rows[k].width for k in some) / len(some)
@@ -95,52 +95,52 @@ def _over(rows: Sequence[Row], families: Sequence[bytes], rich: Sequence[bool], 
 
 
 def _alternates(row: Row) -> float:
-    """Share of neighbouring cells that are a text followed by a value: the pairs of a form."""
+    """Return the share of neighbouring cells that are a text followed by a value: the pairs of a form."""
     kinds = [row.kinds[at] for at in row.filled]
     pairs = sum(1 for a, b in pairwise(kinds) if a == _TEXT_KIND and b != _TEXT_KIND)
     return 2 * pairs / len(kinds) if kinds else 0.0
 
 
 def rises(row: Row) -> float:
-    """Share of neighbouring numbers or dates that increase: years, months, hours, classes."""
+    """Return the share of neighbouring numbers or dates that increase: years, months, hours, classes."""
     keys = _keys(row)
     return sum(1 for a, b in pairwise(keys) if b > a) / (len(keys) - 1) if keys else 0.0
 
 
 def falls(row: Row) -> float:
-    """Share of neighbouring numbers or dates that decrease: depths, years back."""
+    """Return the share of neighbouring numbers or dates that decrease: depths, years back."""
     keys = _keys(row)
     return sum(1 for a, b in pairwise(keys) if b < a) / (len(keys) - 1) if keys else 0.0
 
 
 def _keys(row: Row) -> list[tuple[float, ...]]:
-    """Sort keys of the row's numbers and dates, if they are most of its cells."""
+    """Return sort keys of the row's numbers and dates, if they are most of its cells."""
     keys = [_key(row.values[at]) for at in row.filled if row.kinds[at] in _VALUE_KINDS]
     return keys if len(keys) >= 3 and len(keys) * 2 >= len(row.filled) else []
 
 
 def _key(value: object) -> tuple[float, ...]:
-    """The sort key of a number or a date, also one written as text: 2005/06, 2024-01-31."""
+    """Return the sort key of a number or a date, also one written as text: 2005/06, 2024-01-31."""
     if isinstance(value, int | float):
         return (float(value),)
     if isinstance(value, date):
         return (float(value.year), float(value.month), float(value.day))
-    return tuple([float(one) for one in _NUMERALS.findall(str(value))[:3]])
+    return tuple([float(digits) for digits in _NUMERALS.findall(str(value))[:3]])
 
 
 def _names(below: Sequence[Row]) -> float:
-    """Share of the cells below that look like column names: a header is distinct only if they do not."""
+    """Return the share of the cells below that look like column names: a header is distinct only if they do not."""
     cells = sum(len(row.filled) for row in below)
     return sum(1 for row in below for at in row.filled if row.marks[at] & _NAME) / cells if cells else -1.0
 
 
 def _first_kinds(row: Row) -> bytes:
-    """The kinds of the first cells of a row."""
+    """Return the kinds of the first cells of a row."""
     return row.kinds if len(row.filled) <= _FORM_CELLS else row.kinds[: row.filled[_FORM_CELLS - 1] + 1]
 
 
 def _form(rows: Sequence[Row], columns: Sequence[bytes], low: int, high: int) -> list[float]:
-    """Signs of a form from one row up to another: columns of mixed kinds, ragged rows, labels with colons.
+    """Describe signs of a form from one row up to another: columns of mixed kinds, ragged rows, labels with colons.
 
     `columns`: the kinds of each row's first cells, by column.
     """
@@ -200,7 +200,7 @@ _TEXT, _NUMBER = int(CellKind.TEXT), int(CellKind.NUMBER)
 
 
 def names() -> list[str]:
-    """The names of the features in order, for the training script and the tests."""
+    """Return the names of the features in order, for the training script and the tests."""
     own = ["width", "width_log", "first", "spread", "text", "number", "date", "bool", "error", "filler"]
     own += [f"mark_{mark.name}" for mark in MARKS] + [f"first_{mark.name}" for mark in FIRST_MARKS]
     own += ["first_kind", "last_kind", "length_mean", "length_max", "length_first", "words_mean", "words_max"]
@@ -230,10 +230,12 @@ _TABLE = _FAMILY + bytes(range(len(_FAMILY), 256))
 
 
 def _own(row: Row) -> list[float]:
+    """Describe a row by itself."""
     return [*_extent(row), *_kinds_and_marks(row), *_texts(row), *_repeats(row), _sequence(row)]
 
 
 def _extent(row: Row) -> tuple[float, float, float, float]:
+    """Describe how wide a row is, where it starts and how dense it is."""
     filled = row.filled
     if not filled:
         return float(row.width), log2(row.width + 1), 0.0, 0.0
@@ -241,7 +243,7 @@ def _extent(row: Row) -> tuple[float, float, float, float]:
 
 
 def _kinds_and_marks(row: Row) -> list[float]:
-    """Shares of the kinds and marks among the row's cells, and those of its first and last cell."""
+    """Return the shares of the kinds and marks among the row's cells, and those of its first and last cell."""
     filled, kinds, marks = row.filled, row.kinds, row.marks
     n = len(filled) or 1
     out = [kinds.count(kind) / n for kind in (1, 2, 3, 4, 5, 6)]
@@ -255,7 +257,7 @@ def _kinds_and_marks(row: Row) -> list[float]:
 
 
 def _texts(row: Row) -> tuple[float, float, float, float, float]:
-    """How long the row's texts are, in characters and in words."""
+    """Describe how long the row's texts are, in characters and in words."""
     texts = [at for at in row.filled if row.kinds[at] == _TEXT]
     lengths = [row.lengths[at] for at in texts] or [0]
     words = [row.words[at] for at in texts] or [0]
@@ -264,13 +266,14 @@ def _texts(row: Row) -> tuple[float, float, float, float, float]:
 
 
 def _repeats(row: Row) -> tuple[float, float]:
-    """Shares of the row's values: distinct ones, and those equal to their left neighbour."""
+    """Return the shares of the row's values: distinct ones, and those equal to their left neighbour."""
     values = [row.values[at] for at in row.filled]
     n = len(values) or 1
     return len({str(value) for value in values}) / n, sum(1 for a, b in pairwise(values) if a == b) / n
 
 
 def _as_number(value: object) -> float | None:
+    """Return a value as a number; None if it is not written like one."""
     if isinstance(value, int | float):
         return float(value)
     if isinstance(value, str):
@@ -282,7 +285,7 @@ def _as_number(value: object) -> float | None:
 
 
 def _sequence(row: Row) -> float:
-    """Share of neighbouring numbers with the same small step: 1990, 1991, 1992."""
+    """Return the share of neighbouring numbers with the same small step: 1990, 1991, 1992."""
     numbers = [_as_number(row.values[at]) for at in row.filled if row.kinds[at] == _NUMBER]
     pairs = [b - a for a, b in pairwise(numbers) if a is not None and b is not None]
     if len(pairs) < 2:
@@ -297,7 +300,7 @@ def steady(row: Row) -> bool:
 
 
 def _agreement(a: bytes, b: bytes, filled: Sequence[int]) -> tuple[float, float]:
-    """Shares of the first row's cells: same family in the second, anything in the second."""
+    """Return the shares of the first row's cells: same family in the second, anything in the second."""
     n = same = there = 0
     limit = len(b)
     for at in filled:
@@ -328,7 +331,7 @@ class _Grid:
         self.lasts = [row.last for row in rows]
 
     def window(self, i: int, low: int, high: int, *, nearest: int) -> list[float]:
-        """How a row compares with the rows from `low` up to `high`, right above it or below it."""
+        """Describe how a row compares with the rows from `low` up to `high`, right above it or below it."""
         if low >= high:
             return [-1.0] * 11
         row, family, count = self.rows[i], self.families[i], high - low
@@ -346,7 +349,7 @@ class _Grid:
         ]
 
     def _columns(self, i: int, low: int, high: int) -> list[float]:
-        """How the cells of a row compare with those of their columns: shares, and the ratio of the texts' lengths."""
+        """Describe how a row's cells compare with those of their columns: shares, and the ratio of texts' lengths."""
         row, family = self.rows[i], self.families[i]
         contrast = agree = cover = repeat = 0
         own_length = length = texts = 0
@@ -427,6 +430,7 @@ def vectors(rows: Sequence[Row], *, total: int, every: bool = False) -> list[lis
 
 
 def _base(row: Row, family: bytes) -> tuple[float, float, float]:
+    """Describe a row for its neighbours: shares of texts and of values, and whether it opens as a note."""
     n = len(row.filled) or 1
     note = any(row.marks[at] & _NOTES for at in row.filled[:1])
     return (family.count(1) / n, family.count(2) / n, float(note))
@@ -439,6 +443,7 @@ def _near(
     i: int,
     d: int,
 ) -> list[float]:
+    """Describe the row `d` below (above, if negative) row `i`, and how the two agree."""
     j = i + d
     if not 0 <= j < len(rows):
         return [0.0] + [-1.0] * 7
@@ -450,13 +455,16 @@ def _near(
 
 
 def _blocks(rows: Sequence[Row]) -> list[tuple[int, int]]:
-    """For each row the start and end of its block; blocks are separated by blank rows."""
+    """Return for each row the start and end of its block; blocks are separated by blank rows."""
     starts = [i for i, row in enumerate(rows) if i == 0 or row.gap or row.skipped] + [len(rows)]
     return [(a, b) for a, b in pairwise(starts) for _ in range(a, b)]
 
 
 def _block(grid: _Grid, blocks: Sequence[tuple[int, int]], i: int, below: Sequence[float]) -> list[float]:
-    """How a row compares with the rest of its block and with the next; `below`: with the rows below, of any block."""
+    """Describe how a row compares with the rest of its block and with the next block.
+
+    `below`: how it compares with the rows below, of any block.
+    """
     start, end = blocks[i]
     out = [float(min(end - start, 40)), float(min(i - start, 40)), float(min(end - i - 1, 40))]
     low, high = i + 1, min(end, i + 1 + WINDOW)
@@ -475,7 +483,7 @@ def _block(grid: _Grid, blocks: Sequence[tuple[int, int]], i: int, below: Sequen
 
 
 def _again(rows: Sequence[Row]) -> list[list[float]]:
-    """Shares of a row's texts and values that occur in the same column above and below."""
+    """Return the shares of a row's texts and values that occur in the same column above and below."""
     keys: list[tuple[list[Place], list[Place]]] = []
     counts: dict[Place, int] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""The kept rows of a sheet as a grid whose cells can be counted by rectangle."""
+"""The stored rows of a sheet as a grid whose cells can be counted by rectangle."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
@@ -18,7 +18,7 @@ _FAMILIES = bytes([0, 1, 2, 2, 3, 2, 2]) + bytes(range(7, 256))
 class Rect(NamedTuple):
     """A rectangle of a grid, edges included."""
 
-    top: int  # index of a line, as kept rows are called here
+    top: int  # index of a line, as stored rows are called here
     bottom: int
     left: int  # 0-based column
     right: int
@@ -41,10 +41,10 @@ class Grid:
         self.width = max((len(row.kinds) for row in rows), default=0)
         self.families = [row.kinds.translate(_FAMILIES).ljust(self.width, b"\0") for row in rows]
         self.columns = [bytes(column) for column in zip(*self.families, strict=True)]
-        self._filled_by_column = [_sums(1 if one else 0 for one in column) for column in self.columns]
-        self._texts_by_column = [_sums(1 if one == TEXT else 0 for one in column) for column in self.columns]
-        self._values_by_column = [_sums(1 if one == VALUE else 0 for one in column) for column in self.columns]
-        self._filled_by_line = [_sums(1 if one else 0 for one in line) for line in self.families]
+        self._filled_by_column = [_sums(1 if family else 0 for family in column) for column in self.columns]
+        self._texts_by_column = [_sums(1 if family == TEXT else 0 for family in column) for column in self.columns]
+        self._values_by_column = [_sums(1 if family == VALUE else 0 for family in column) for column in self.columns]
+        self._filled_by_line = [_sums(1 if family else 0 for family in line) for line in self.families]
         self._skipped = _sums(row.skipped for row in rows)
         self._has_styles = layout.styled_rows > 0
         self._bold = _by_line(layout.bold, rows)
@@ -55,38 +55,43 @@ class Grid:
         self._names: dict[tuple[int, int, int], frozenset[str]] = {}
 
     def filled(self, column: int, top: int, bottom: int) -> int:
+        """Count the filled cells of a column in these lines."""
         sums = self._filled_by_column[column]
         return sums[bottom + 1] - sums[top]
 
     def texts(self, column: int, top: int, bottom: int) -> int:
+        """Count the texts of a column in these lines."""
         sums = self._texts_by_column[column]
         return sums[bottom + 1] - sums[top]
 
     def values(self, column: int, top: int, bottom: int) -> int:
+        """Count the numbers, dates and the like of a column in these lines."""
         sums = self._values_by_column[column]
         return sums[bottom + 1] - sums[top]
 
     def cells_of(self, line: int, left: int, right: int) -> int:
-        """Filled cells of a line in these columns."""
+        """Count the filled cells of a line in these columns."""
         sums = self._filled_by_line[line]
         return sums[right + 1] - sums[left]
 
     def cells(self, rect: Rect) -> int:
+        """Count the filled cells of a rectangle."""
         return sum(self.filled(column, rect.top, rect.bottom) for column in range(rect.left, rect.right + 1))
 
     def gap(self, above: int, below: int) -> int:
-        """Blank rows between two lines that are neighbours in some columns; 0 if rows between were only counted."""
+        """Count the blank rows between two lines that are neighbours in some columns; 0 if rows between were only
+        counted."""
         if self.rows[below].skipped:
             return 0
         hidden = self._skipped[below + 1] - self._skipped[above + 1]
         return self.rows[below].number - self.rows[above].number - 1 - hidden
 
     def lines(self, rect: Rect) -> list[int]:
-        """The lines with a cell in the rectangle."""
+        """Return the lines with a cell in the rectangle."""
         return [n for n in range(rect.top, rect.bottom + 1) if self.cells_of(n, rect.left, rect.right)]
 
     def trimmed(self, rect: Rect) -> Rect | None:
-        """The rectangle without blank outer lines and columns; None if it is blank."""
+        """Return the rectangle without blank outer lines and columns; None if it is blank."""
         lines = self.lines(rect)
         if not lines:
             return None
@@ -95,18 +100,20 @@ class Grid:
         return Rect(top, bottom, used[0], used[-1])
 
     def whole(self) -> Rect | None:
+        """Return the rectangle of all cells; None if there is none."""
         return self.trimmed(Rect(0, len(self.rows) - 1, 0, self.width - 1)) if self.rows else None
 
     def column_spans(self, rect: Rect) -> list[Span]:
-        """The columns of the rectangle between its blank ones."""
+        """Return the columns of the rectangle between its blank ones."""
         used = [c for c in range(rect.left, rect.right + 1) if self.filled(c, rect.top, rect.bottom)]
         return runs(used, [b - a > 1 for a, b in pairwise(used)])
 
     def range_of(self, rect: Rect) -> CellRange:
+        """Return where a rectangle is in the sheet."""
         return CellRange(self.rows[rect.top].number, rect.left + 1, self.rows[rect.bottom].number, rect.right + 1)
 
     def names(self, line: int, left: int, right: int) -> frozenset[str]:
-        """The texts of a line in these columns, in lower case."""
+        """Return the texts of a line in these columns, in lower case."""
         key = (line, left, right)
         if key not in self._names:
             values = self.rows[line].values[left : right + 1]
@@ -114,34 +121,37 @@ class Grid:
         return self._names[key]
 
     def first_length(self, line: int, left: int, right: int) -> int:
-        """The length of a line's first cell in these columns."""
+        """Return the length of a line's first cell in these columns."""
         row = self.rows[line]
         return next((row.lengths[at] for at in row.filled if left <= at <= right), 0)
 
     def indent(self, line: int, left: int, right: int) -> int:
-        """Blank cells before a line's first cell in these columns."""
+        """Count the blank cells before a line's first cell in these columns."""
         return next((at - left for at in self.rows[line].filled if left <= at <= right), right - left + 1)
 
     def longest(self, line: int, left: int, right: int) -> int:
-        """The length of a line's longest cell in these columns."""
+        """Return the length of a line's longest cell in these columns."""
         row = self.rows[line]
         return max((row.lengths[at] for at in row.filled if left <= at <= right), default=0)
 
     def text_share(self, span: Span, rect: Rect) -> float:
-        """Share of texts among the cells of some columns of a rectangle."""
+        """Return the share of texts among the cells of some columns of a rectangle."""
         columns = range(span.first, span.last + 1)
         texts = sum(self.texts(column, rect.top, rect.bottom) for column in columns)
         return texts / (sum(self.filled(column, rect.top, rect.bottom) for column in columns) or 1)
 
     def bold_share(self, line: int, left: int, right: int) -> float:
-        """Share of bold cells of a line; -1 if the format stores no styles."""
+        """Return the share of bold cells of a line; -1 if the format stores no styles."""
         if not self._has_styles:
             return -1.0
-        own = [at for at in self.rows[line].filled if left <= at <= right]
-        return sum(1 for at in own if at + 1 in self._bold[line]) / (len(own) or 1)
+        inside = [at for at in self.rows[line].filled if left <= at <= right]
+        return sum(1 for at in inside if at + 1 in self._bold[line]) / (len(inside) or 1)
 
     def gap_widths(self, gap: Span, left: Span, right: Span) -> tuple[float, float]:
-        """The width of the widest blank column, in usual widths and relative to the columns around; -1: not stored."""
+        """Return the width of the widest blank column, in usual widths and relative to the columns around.
+
+        -1: the format stores no widths.
+        """
         if not self._widths:
             return -1.0, -1.0
         around = [self._width_of(at) for span in (left, right) for at in range(span.first, span.last + 1)]
@@ -152,7 +162,7 @@ class Grid:
         return self._widths.get(column + 1, 1.0)
 
     def lined_share(self, lines: Sequence[int], gap: Span) -> float:
-        """Share of the gap's cells that a line is drawn above or below; -1 if the format stores none."""
+        """Return the share of the gap's cells that a line is drawn above or below; -1 if the format stores none."""
         if not self._widths:
             return -1.0
         cells = [(line, at) for line in lines[:LINED] for at in range(gap.first, gap.last + 1)]
@@ -160,6 +170,7 @@ class Grid:
 
 
 def _sums(numbers: Iterable[int]) -> list[int]:
+    """Return the sums of the first numbers: none, one, two and so on."""
     return list(accumulate(numbers, initial=0))
 
 
@@ -169,12 +180,12 @@ def _by_line(marks: Mapping[int, set[int]], rows: Sequence[Row]) -> list[frozens
 
 
 def runs(places: Sequence[int], cuts: Sequence[bool]) -> list[Span]:
-    """Neighbouring places, divided after those where `cuts` is true."""
-    out: list[Span] = []
+    """Divide neighbouring places after those where `cuts` is true."""
+    spans: list[Span] = []
     first = 0
     for at, is_cut in enumerate(cuts):
         if is_cut:
-            out.append(Span(places[first], places[at]))
+            spans.append(Span(places[first], places[at]))
             first = at + 1
-    out.append(Span(places[first], places[-1]))
-    return out
+    spans.append(Span(places[first], places[-1]))
+    return spans

@@ -13,7 +13,7 @@ from runner.engine.structure.grid import Grid, Rect
 from runner.engine.structure.tables import Label, Partition, Table
 
 CLOSE = 0.5  # probability from which the other partition is named: most differences are a toss-up
-MOST_ROWS = 1_500  # kept rows up to which a sheet is searched
+MOST_ROWS = 1_500  # stored rows up to which a sheet is searched
 MOST_TABLES = 60
 
 
@@ -27,21 +27,21 @@ class SheetReading(NamedTuple):
 def better(
     rows: Sequence[Row], chances: Sequence[Sequence[float]], read: list[Draft], layout: Layout, classify: Classify
 ) -> SheetReading:
-    """The tables of the better partition; `read`: the drafts that were read row by row."""
+    """Return the tables of the better partition; `read`: the drafts that were read row by row."""
     if not read or len(rows) > MOST_ROWS or len(read) > MOST_TABLES or is_plain(rows, read):
         return SheetReading(read)
     grid = Grid(rows, chances, layout)
     rects = [_rect_of(grid, draft) for draft in read]
-    found = search.search(grid, rects, search.load())
-    tables = sorted(found.best.tables)
+    outcome = search.search(grid, rects, search.load())
+    tables = sorted(outcome.best.tables)
     if not tables or set(tables) == set(rects):
         return SheetReading(read)
-    if found.is_sure:
+    if outcome.is_sure:
         known = dict(zip(rects, read, strict=True))
         drafts = [known.get(rect) or _draft(rows, rect, tables, classify) for rect in tables]
-        kept = [replace(draft, beside=draft.beside or len(drafts) > 1) for draft in drafts if draft is not None]
-        return SheetReading(kept, _partition(grid, rects, 1 - found.probability))
-    return SheetReading(read, _partition(grid, tables, found.probability))
+        usable = [replace(draft, beside=draft.beside or len(drafts) > 1) for draft in drafts if draft is not None]
+        return SheetReading(usable, _partition(grid, rects, 1 - outcome.probability))
+    return SheetReading(read, _partition(grid, tables, outcome.probability))
 
 
 def is_plain(rows: Sequence[Row], read: Sequence[Draft]) -> bool:
@@ -60,44 +60,50 @@ def is_plain(rows: Sequence[Row], read: Sequence[Draft]) -> bool:
 
 
 def _rect_of(grid: Grid, draft: Draft) -> Rect:
+    """Return the rectangle of a draft's header and body."""
     numbers = [row.number for row in grid.rows]
-    own = [draft.rows[at].number for at in draft.band.all]
-    top, bottom = bisect_left(numbers, min(own)), bisect_right(numbers, max(own)) - 1
+    of_draft = [draft.rows[at].number for at in draft.band.all]
+    top, bottom = bisect_left(numbers, min(of_draft)), bisect_right(numbers, max(of_draft)) - 1
     return Rect(top, bottom, draft.left, min(draft.right, grid.width - 1))
 
 
 def _partition(grid: Grid, tables: Sequence[Rect], probability: float) -> Partition | None:
+    """Return these tables as a partition that is named; None if it is too unlikely."""
     if probability < CLOSE:
         return None
     return Partition(tuple(grid.range_of(rect) for rect in sorted(tables)), probability)
 
 
 def _draft(rows: Sequence[Row], rect: Rect, tables: Sequence[Rect], classify: Classify) -> Draft | None:
-    """The draft of a rectangle: its rows, and those above and below it up to the next table in its columns."""
-    beside = [one for one in tables if one.left <= rect.right and rect.left <= one.right]
-    start = max((one.bottom + 1 for one in beside if one.bottom < rect.top), default=0)
-    end = min((one.top for one in beside if one.top > rect.bottom), default=len(rows))
-    own = cut_rows(rows[start:end], rect.left, rect.right)
-    labels, chances = classify(own)
+    """Make the draft of a rectangle: its rows, and those above and below it up to the next table in its columns.
+
+    None if it has no body.
+    """
+    in_columns = [table for table in tables if table.left <= rect.right and rect.left <= table.right]
+    start = max((table.bottom + 1 for table in in_columns if table.bottom < rect.top), default=0)
+    end = min((table.top for table in in_columns if table.top > rect.bottom), default=len(rows))
+    part = cut_rows(rows[start:end], rect.left, rect.right)
+    labels, chances = classify(part)
     first, last = rows[rect.top].number, rows[rect.bottom].number
-    inside = [at for at, row in enumerate(own) if first <= row.number <= last]
-    band = _band(own, labels, inside)
+    inside = [at for at, row in enumerate(part) if first <= row.number <= last]
+    band = _band(part, labels, inside)
     if not band.body:
         return None
-    settled = [label if at in set(inside) else _around(at, inside) for at, label in enumerate(labels)]
-    return Draft(own, settled, list(chances), band, rect.left, rect.right)
+    final_labels = [label if at in set(inside) else _label_outside(at, inside) for at, label in enumerate(labels)]
+    return Draft(part, final_labels, list(chances), band, rect.left, rect.right)
 
 
-def _around(at: int, inside: Sequence[int]) -> Label:
+def _label_outside(at: int, inside: Sequence[int]) -> Label:
+    """Label a row above or below the rows of a table."""
     return Label.TITLE if at < inside[0] else Label.NOTE
 
 
 def _band(rows: Sequence[Row], labels: Sequence[Label], inside: Sequence[int]) -> Band:
-    """The header and the body of these rows: as read row by row if that is one table, else all rows are its body."""
-    own = [rows[at] for at in inside]
-    found = bands(own, [labels[at] for at in inside])
-    if len(found) == 1 and found[0].all[0] <= 1 and found[0].all[-1] >= len(own) - 2:
-        return Band(*([inside[at] for at in part] for part in (found[0].head, found[0].body, found[0].again)))
+    """Divide rows into header and body: as read row by row if that is one table, else all rows are its body."""
+    rows_inside = [rows[at] for at in inside]
+    read = bands(rows_inside, [labels[at] for at in inside])
+    if len(read) == 1 and read[0].all[0] <= 1 and read[0].all[-1] >= len(rows_inside) - 2:
+        return Band(*([inside[at] for at in part] for part in (read[0].head, read[0].body, read[0].again)))
     head: list[int] = []
     for at in inside[:-1]:
         if labels[at] is not Label.HEADER and not (labels[at] is Label.TITLE and not head):
@@ -108,11 +114,11 @@ def _band(rows: Sequence[Row], labels: Sequence[Label], inside: Sequence[int]) -
 
 
 def with_alternative(tables: Sequence[Table], alternative: Partition | None) -> list[Table]:
-    """The tables, each that another partition does not have with that partition's tables instead."""
+    """Return the tables; each that another partition does not have is given that partition's tables as alternative."""
     if alternative is None:
         return list(tables)
     ranges = {table.range for table in tables}
-    others = tuple(one for one in alternative.ranges if one not in ranges)
+    others = tuple(cell_range for cell_range in alternative.ranges if cell_range not in ranges)
     if not others:
         return list(tables)
     instead = Partition(others, alternative.probability)

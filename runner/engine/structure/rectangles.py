@@ -54,6 +54,7 @@ UNREAD = (*SIZE, *FILL, *LABELS, *CONTENT, *OUTSIDE, *CUTS, *DESIGN, *REPEATS, *
 RECTANGLE = (*UNREAD, *READING)
 
 FAR = 99.0  # to the next cell where there is none
+FAR_EDGE = 50  # rows or columns from which an edge of another table is far
 MOST_GAP = 30.0
 MOST_LINES = 500
 MOST_CUTS = 100  # places inside a rectangle that are examined
@@ -109,7 +110,7 @@ class Neighbours(NamedTuple):
 
 
 def places(grid: Grid, rect: Rect, lines: Sequence[int]) -> list[LinePlace]:
-    """Where a table may end between the lines of a rectangle: at blank rows, headers, titles and notes."""
+    """Return where a table may end between the lines of a rectangle: at blank rows, headers, titles and notes."""
     return [
         LinePlace(a, b, rect.left, rect.right)
         for a, b in pairwise(lines)
@@ -120,7 +121,7 @@ def places(grid: Grid, rect: Rect, lines: Sequence[int]) -> list[LinePlace]:
 def may_end(grid: Grid, above: int, below: int, rect: Rect) -> bool:
     """Whether a table may end between two lines without a blank row: a header, a title or a note starts or ends."""
     before, after = grid.chances[above], grid.chances[below]
-    outside = [one[Label.TITLE] + one[Label.NOTE] for one in (before, after)]
+    outside = [chances[Label.TITLE] + chances[Label.NOTE] for chances in (before, after)]
     if sum(before[label] for label in _BODY) > HALF and after[Label.HEADER] > LIKELY:
         return True
     if max(outside) > LIKELY and min(outside) < 2 * LIKELY:
@@ -153,6 +154,7 @@ class Describer:
         self._cells = grid.cells(whole) if whole is not None else 1
 
     def describe(self, rect: Rect) -> list[float]:
+        """Return the numbers that describe a rectangle, in the order of RECTANGLE."""
         grid = self._grid
         lines = grid.lines(rect)
         near = _neighbours(grid, rect)
@@ -162,7 +164,7 @@ class Describer:
             *_fill(grid, rect, lines, filled),
             *_labels(grid, rect, lines),
             *_content(grid, rect, lines),
-            *_outside(grid, rect, near, sum(1 for one in filled if one), len(lines)),
+            *_outside(grid, rect, near, sum(1 for cells in filled if cells), len(lines)),
             *self._cut(rect, lines, near),
             *_designs(grid, rect, lines, near),
             *self._cuts.repeats.within(rect, lines),
@@ -171,6 +173,7 @@ class Describer:
         ]
 
     def _size(self, rect: Rect, lines: Sequence[int], filled: Sequence[int]) -> list[float]:
+        """Describe how large a rectangle is, where it is, and its gaps; `filled`: the cells of each column."""
         grid = self._grid
         gaps = [gap for a, b in pairwise(lines) if (gap := grid.gap(a, b)) > 0]
         spans = grid.column_spans(rect)
@@ -183,7 +186,7 @@ class Describer:
         ]  # fmt: skip
 
     def _cut(self, rect: Rect, lines: Sequence[int], near: Neighbours) -> list[float]:
-        """How likely tables end inside, and at each edge."""
+        """Describe how likely tables end inside, and at each edge."""
         cuts = self._cuts
         rows = [cuts.between(place) for place in places(self._grid, rect, lines)[:MOST_CUTS]] or [0.0]
         spans = self._grid.column_spans(rect)
@@ -191,16 +194,16 @@ class Describer:
             0.0
         ]
         edges = self._edges(rect, near)
-        inner = sum(log(max(1e-4, 1 - one)) for one in (*rows, *columns))
+        inner = sum(log(max(1e-4, 1 - chance)) for chance in (*rows, *columns))
         return [
             max(rows), sum(rows) / len(rows), sorted(rows)[-2] if len(rows) > 1 else 0.0,
             max(columns), sum(columns) / len(columns), *edges, min(edges), inner,
-            inner + sum(log(max(1e-4, one)) for one in edges),
-            sum(1 for one in (*rows, *columns) if one > HALF), min(edges) - max(*rows, *columns),
+            inner + sum(log(max(1e-4, chance)) for chance in edges),
+            sum(1 for chance in (*rows, *columns) if chance > HALF), min(edges) - max(*rows, *columns),
         ]  # fmt: skip
 
     def _edges(self, rect: Rect, near: Neighbours) -> list[float]:
-        """The probabilities that no table spans the edges: above, below, left and right."""
+        """Return the probabilities that no table spans the edges: above, below, left and right."""
         top, bottom, left, right = rect
         cuts = self._cuts
         return [
@@ -210,27 +213,27 @@ class Describer:
             self._beside(rect, right, near.right),
         ]
 
-    def _beside(self, rect: Rect, one: int | None, other: int | None) -> float:
-        """The probability for the columns between two; without a blank one between, a table spans them."""
-        if one is None or other is None:
+    def _beside(self, rect: Rect, left: int | None, right: int | None) -> float:
+        """Return the probability for the columns between two; without a blank one between, a table spans them."""
+        if left is None or right is None:
             return 1.0
-        if other - one == 1:
+        if right - left == 1:
             return 0.0
-        return self._cuts.beside(rect.top, rect.bottom, Span(one + 1, other - 1))
+        return self._cuts.beside(rect.top, rect.bottom, Span(left + 1, right - 1))
 
     def _read(self, rect: Rect) -> list[float]:
-        """How the rectangle relates to the tables that were read row by row."""
-        own = self._grid.range_of(rect)
-        box = (own.top, own.left, own.bottom, own.right)
-        others = [self._grid.range_of(one) for one in self._reading]
-        boxes = [(one.top, one.left, one.bottom, one.right) for one in others]
-        meeting = [one for one in boxes if _overlap(box, one)]
-        inside = sum(1 for one in boxes if _is_inside(one, box))
-        edges = [min((abs(box[n] - one[n]) for one in meeting), default=50) for n in range(4)]
+        """Describe how the rectangle relates to the tables that were read row by row."""
+        box, *boxes = [
+            (cells.top, cells.left, cells.bottom, cells.right)
+            for cells in map(self._grid.range_of, (rect, *self._reading))
+        ]
+        meeting = [table for table in boxes if _overlap(box, table)]
+        inside = sum(1 for table in boxes if _is_inside(table, box))
+        edges = [min((abs(box[n] - table[n]) for table in meeting), default=FAR_EDGE) for n in range(4)]
         return [
-            min((max(abs(a - b) for a, b in zip(box, one, strict=True)) for one in boxes), default=FAR),
-            max((_overlap(box, one) for one in boxes), default=0.0),
-            inside, len(meeting), len(boxes), *(min(one, 50) for one in edges),
+            min((max(abs(a - b) for a, b in zip(box, table, strict=True)) for table in boxes), default=FAR),
+            max((_overlap(box, table) for table in boxes), default=0.0),
+            inside, len(meeting), len(boxes), *(min(distance, FAR_EDGE) for distance in edges),
         ]  # fmt: skip
 
 
@@ -238,20 +241,21 @@ Box = tuple[int, int, int, int]  # top, left, bottom, right
 
 
 def _overlap(a: Box, b: Box) -> float:
-    """The area that two boxes share, relative to the area that they cover."""
+    """Return the area that two boxes share, relative to the area that they cover."""
     height, width = min(a[2], b[2]) - max(a[0], b[0]) + 1, min(a[3], b[3]) - max(a[1], b[1]) + 1
     if height <= 0 or width <= 0:
         return 0.0
-    areas = [(one[2] - one[0] + 1) * (one[3] - one[1] + 1) for one in (a, b)]
+    areas = [(box[2] - box[0] + 1) * (box[3] - box[1] + 1) for box in (a, b)]
     return height * width / (sum(areas) - height * width)
 
 
-def _is_inside(one: Box, other: Box) -> bool:
+def _is_inside(box: Box, other: Box) -> bool:
     """Whether a box is inside another, or at most one row or column outside."""
-    return one[0] >= other[0] - 1 and one[1] >= other[1] - 1 and one[2] <= other[2] + 1 and one[3] <= other[3] + 1
+    return box[0] >= other[0] - 1 and box[1] >= other[1] - 1 and box[2] <= other[2] + 1 and box[3] <= other[3] + 1
 
 
 def _neighbours(grid: Grid, rect: Rect) -> Neighbours:
+    """Return the nearest lines and columns outside a rectangle."""
     top, bottom, left, right = rect
     lines = range(len(grid.rows))
     return Neighbours(
@@ -263,8 +267,8 @@ def _neighbours(grid: Grid, rect: Rect) -> Neighbours:
 
 
 def _fill(grid: Grid, rect: Rect, lines: Sequence[int], filled: Sequence[int]) -> list[float]:
-    """How many cells the first and last lines and columns have."""
-    used = sum(1 for one in filled if one)
+    """Describe how many cells the first and last lines and columns have."""
+    used = sum(1 for cells in filled if cells)
     widths = [grid.cells_of(line, rect.left, rect.right) for line in lines]
     return [
         widths[0] / used, widths[1] / used if len(widths) > 1 else UNKNOWN, widths[-1] / used, widths[0],
@@ -273,47 +277,47 @@ def _fill(grid: Grid, rect: Rect, lines: Sequence[int], filled: Sequence[int]) -
 
 
 def _labels(grid: Grid, rect: Rect, lines: Sequence[int]) -> list[float]:
-    """What the labels of the rows say about the first and last lines, and about headers further down."""
+    """Describe what the labels of the rows say about the first and last lines, and about headers further down."""
     chances = [grid.chances[line] for line in lines]
-    body = [sum(one[label] for label in _BODY) for one in chances]
-    start = next((at for at, one in enumerate(body) if one > HALF), len(body))
-    inner = [one[Label.HEADER] for one in chances[start + 1 :]]
+    body = [sum(line[label] for label in _BODY) for line in chances]
+    start = next((at for at, chance in enumerate(body) if chance > HALF), len(body))
+    inner = [line[Label.HEADER] for line in chances[start + 1 :]]
     after_gap, unlike = _after_gaps(grid, rect, lines)
     last = grid.rows[lines[-1]].marks[rect.left : rect.right + 1]
     return [
         chances[0][Label.HEADER], chances[0][Label.TITLE],
         chances[1][Label.HEADER] if len(chances) > 1 else UNKNOWN,
         chances[-1][Label.NOTE], chances[-1][Label.DATA], sum(body) / len(body),
-        max(inner, default=0.0), sum(1 for one in inner if one > HALF), after_gap, unlike,
-        float(any(one & Mark.TOTAL for one in last)),
+        max(inner, default=0.0), sum(1 for chance in inner if chance > HALF), after_gap, unlike,
+        float(any(marks & Mark.TOTAL for marks in last)),
     ]  # fmt: skip
 
 
 def _after_gaps(grid: Grid, rect: Rect, lines: Sequence[int]) -> tuple[float, float]:
-    """The most likely header below a blank row, and the largest share of columns that differ there."""
+    """Return the chance of the likeliest header below a blank row, and the largest share of columns that differ."""
     header, unlike = 0.0, UNKNOWN
     gaps = [at for at in range(1, len(lines)) if grid.gap(lines[at - 1], lines[at]) > 0]
     for at in gaps[:MOST_CUTS]:
         if at > 1:
-            one = grid.chances[lines[at]]
-            header = max(header, one[Label.HEADER] + HALF * one[Label.TITLE])
+            chances = grid.chances[lines[at]]
+            header = max(header, chances[Label.HEADER] + HALF * chances[Label.TITLE])
         unlike = max(unlike, _unlike(grid, rect, lines[max(0, at - NEAR) : at], lines[at : at + NEAR]))
     return header, unlike
 
 
 def _unlike(grid: Grid, rect: Rect, above: Sequence[int], below: Sequence[int]) -> float:
-    """Share of columns that are used on one side only, or by another family of values."""
+    """Return the share of columns that are used on one side only, or by another family of values."""
     differ = used = 0
     for column in range(rect.left, rect.right + 1):
         sides = [(grid.texts(column, s[0], s[-1]), grid.values(column, s[0], s[-1])) for s in (above, below)]
-        if any(sum(one) for one in sides):
+        if any(map(sum, sides)):
             used += 1
-            differ += not all(sum(one) for one in sides) or (sides[0][0] > sides[0][1]) != (sides[1][0] > sides[1][1])
+            differ += not all(map(sum, sides)) or (sides[0][0] > sides[0][1]) != (sides[1][0] > sides[1][1])
     return differ / (used or 1)
 
 
 def _content(grid: Grid, rect: Rect, lines: Sequence[int]) -> list[float]:
-    """Whether the widest of the first lines names the columns, and whether each column below is of one kind."""
+    """Describe whether the widest of the first lines names the columns, and whether each column is of one kind."""
     top, bottom, left, right = rect
     head = max(lines[:3], key=lambda line: grid.cells_of(line, left, right))
     columns = [column for column in range(left, right + 1) if grid.filled(column, top, bottom)]
@@ -328,25 +332,26 @@ def _content(grid: Grid, rect: Rect, lines: Sequence[int]) -> list[float]:
         texts += grid.texts(column, top, bottom)
     first = [family for family in grid.families[lines[0]][left : right + 1] if family]
     return [
-        first.count(TEXT) / len(first), _again(grid, rect, head, lines), over / (named or 1), pure / (cells or 1),
+        first.count(TEXT) / len(first), _header_repeated(grid, rect, head, lines),
+        over / (named or 1), pure / (cells or 1),
         grid.texts(columns[0], top, bottom) / grid.filled(columns[0], top, bottom), texts / grid.cells(rect),
     ]  # fmt: skip
 
 
-def _again(grid: Grid, rect: Rect, head: int, lines: Sequence[int]) -> float:
-    """The largest share of the header's texts that a line below repeats in the same columns."""
+def _header_repeated(grid: Grid, rect: Rect, head: int, lines: Sequence[int]) -> float:
+    """Return the largest share of the header's texts that a line below repeats in the same columns."""
     names = [(c, grid.rows[head].values[c]) for c in range(rect.left, rect.right + 1) if grid.families[head][c] == TEXT]
     if len(names) < 2:  # one name may be a value
         return 0.0
     best = 0
-    for line in [one for one in lines if one > head][:COMPARED]:
+    for line in [below for below in lines if below > head][:COMPARED]:
         values = grid.rows[line].values
         best = max(best, sum(1 for column, name in names if column < len(values) and values[column] == name))
     return best / len(names)
 
 
 def _outside(grid: Grid, rect: Rect, near: Neighbours, used: int, height: int) -> list[float]:
-    """The distance to what is outside each edge, and whether it is like what is inside."""
+    """Describe the distance to what is outside each edge, and whether it is like what is inside."""
     top, bottom, left, right = rect
     return [
         FAR if near.above is None else min(MOST_GAP, grid.gap(near.above, top)),
@@ -361,7 +366,7 @@ def _outside(grid: Grid, rect: Rect, near: Neighbours, used: int, height: int) -
 
 
 def _line_outside(grid: Grid, rect: Rect, line: int | None, used: int) -> tuple[float, float, float]:
-    """The cells of a line outside, how many of them fit their columns inside, and how many columns they fill."""
+    """Describe the cells of a line outside: how many, how many fit their columns inside, how many columns they fill."""
     if line is None:
         return UNKNOWN, UNKNOWN, UNKNOWN
     cells = fits = 0
@@ -377,7 +382,7 @@ def _line_outside(grid: Grid, rect: Rect, line: int | None, used: int) -> tuple[
 
 
 def _edges(grid: Grid, rect: Rect, lines: Sequence[int], near: Neighbours) -> list[float]:
-    """Whether the lines and columns at the edges, and those right outside, belong to the table."""
+    """Describe whether the lines and columns at the edges, and those right outside, belong to the table."""
     top, bottom, left, right = rect
     second = lines[1] if len(lines) > 1 else None
     third = lines[2] if len(lines) > 2 else None
@@ -401,20 +406,20 @@ def _edges(grid: Grid, rect: Rect, lines: Sequence[int], near: Neighbours) -> li
 
 
 def _head_line(grid: Grid, rect: Rect, line: int | None, below: int | None) -> tuple[float, ...]:
-    """Where a line starts, its longest cell, shares of cells over others and of values, and the widest merged cell."""
+    """Describe where a line starts, its longest cell, shares of cells over others and of values, its widest merge."""
     left, right = rect.left, rect.right
-    own = [] if line is None else [at for at in range(left, right + 1) if grid.families[line][at]]
-    if line is None or not own:
+    filled = [] if line is None else [at for at in range(left, right + 1) if grid.families[line][at]]
+    if line is None or not filled:
         return (UNKNOWN,) * 5
-    over = UNKNOWN if below is None else sum(1 for one in own if grid.families[below][one]) / len(own)
-    values = sum(1 for one in own if grid.families[line][one] == VALUE) / len(own)
+    over = UNKNOWN if below is None else sum(1 for at in filled if grid.families[below][at]) / len(filled)
+    values = sum(1 for at in filled if grid.families[line][at] == VALUE) / len(filled)
     number = grid.rows[line].number
     merged = max((min(a[3], right + 1) - max(a[1], left + 1) + 1 for a in grid.merged if a[0] == number), default=0)
-    return own[0] - left, grid.longest(line, left, right), over, values, max(merged, 0) / (right - left + 1)
+    return filled[0] - left, grid.longest(line, left, right), over, values, max(merged, 0) / (right - left + 1)
 
 
 def _column_outside(grid: Grid, rect: Rect, column: int | None) -> tuple[float, float]:
-    """The share of texts of a column beside the rectangle, and whether its first line is filled."""
+    """Describe a column beside the rectangle: its share of texts, and whether its first line is filled."""
     if column is None:
         return UNKNOWN, UNKNOWN
     texts = grid.texts(column, rect.top, rect.bottom) / grid.filled(column, rect.top, rect.bottom)
@@ -422,7 +427,7 @@ def _column_outside(grid: Grid, rect: Rect, column: int | None) -> tuple[float, 
 
 
 def _designs(grid: Grid, rect: Rect, lines: Sequence[int], near: Neighbours) -> list[float]:
-    """How the first and last lines look, what is drawn around the rectangle, and which sums are in it."""
+    """Describe the design of the first and last lines, what is drawn around the rectangle, and which sums are in it."""
     designs = grid.designs
     top, bottom, left, right = rect
     if not designs.are_known:
@@ -436,7 +441,7 @@ def _designs(grid: Grid, rect: Rect, lines: Sequence[int], near: Neighbours) -> 
         designs.over(second, left, right), max(inner), sum(inner) / len(inner),
         UNKNOWN if near.above is None else designs.same(near.above, top, left, right),
         UNKNOWN if near.below is None else designs.same(bottom, near.below, left, right),
-        designs.same(top, second, left, right), sum(1 for one in pairs if one < HALF), min(pairs),
+        designs.same(top, second, left, right), sum(1 for share in pairs if share < HALF), min(pairs),
         designs.fill(top, left, right), designs.fill(second, left, right),
         UNKNOWN if near.above is None else designs.fill(near.above, left, right),
         designs.fill(bottom, left, right), UNKNOWN if near.below is None else designs.fill(near.below, left, right),
@@ -454,7 +459,7 @@ def _designs(grid: Grid, rect: Rect, lines: Sequence[int], near: Neighbours) -> 
 
 
 def _sums_in(grid: Grid, rect: Rect) -> tuple[float, float, float]:
-    """Sums of a column: all rows inside, some of them, and inside up to the last line but two."""
+    """Count the sums of a column: of rows all inside, of some inside, and of those that reach the end."""
     first, last = grid.rows[rect.top].number, grid.rows[rect.bottom].number
     inside = across = at_end = 0
     for top, column, bottom, _ in grid.designs.columns_summed:

@@ -57,55 +57,56 @@ class Regions:
         self.whole = grid.whole()
         waiting = [Cut(0.0, 0, "", self.whole)] if self.whole is not None else []
         while waiting and len(self.divisions) < most:
-            one = heappop(waiting)
-            if one.rect not in self.divisions:
-                self.divisions[one.rect] = []
-                if one.depth < DEPTH:
-                    for found in self._divide(one):
-                        heappush(waiting, found)
+            cut = heappop(waiting)
+            if cut.rect not in self.divisions:
+                self.divisions[cut.rect] = []
+                if cut.depth < DEPTH:
+                    for part in self._divide(cut):
+                        heappush(waiting, part)
 
-    def _divide(self, one: Cut) -> Iterator[Cut]:
-        """Divide a region in each way but the one that it comes from; yields the regions this makes."""
-        for way, spans, chances in _ways(self._grid, self._cuts, one.rect):
-            if way != one.made_by:
+    def _divide(self, cut: Cut) -> Iterator[Cut]:
+        """Divide a region in each way but the one that it comes from; notes the divisions, and yields the regions."""
+        for way, spans, chances in _ways(self._grid, self._cuts, cut.rect):
+            if way != cut.made_by:
                 regions: dict[tuple[int, int], Rect] = {}
                 for cost, first, last in _runs(chances):
-                    region = _part(self._grid, one.rect, spans[first].first, spans[last].last, way)
+                    region = _part(self._grid, cut.rect, spans[first].first, spans[last].last, way)
                     if region is not None:
                         regions[first, last] = region
-                        yield Cut(one.cost + cost, one.depth + 1, way, region)
-                self.divisions[one.rect].append(Division(len(spans), regions))
+                        yield Cut(cut.cost + cost, cut.depth + 1, way, region)
+                self.divisions[cut.rect].append(Division(len(spans), regions))
 
 
 def _ways(grid: Grid, cuts: Cuts, rect: Rect) -> Iterator[tuple[str, list[Span], list[float]]]:
-    """The ways to divide a rectangle, each with its parts and the probability of the cut before each further one."""
+    """Yield the ways to divide a rectangle, each with its parts and the probability of the cut before each further
+    one."""
     lines = grid.lines(rect)
-    likely = {place.below: cuts.between(place) for place in places(grid, rect, lines)[:MOST_CUTS]}
-    kept = _likeliest(likely)
-    if kept:
-        spans = runs(lines, [line in kept for line in lines[1:]])
-        yield "lines", spans, [kept[span.first] for span in spans[1:]]
+    row_chances = _likeliest({place.below: cuts.between(place) for place in places(grid, rect, lines)[:MOST_CUTS]})
+    if row_chances:
+        spans = runs(lines, [line in row_chances for line in lines[1:]])
+        yield "lines", spans, [row_chances[span.first] for span in spans[1:]]
     columns = grid.column_spans(rect)
-    beside = {b.first: cuts.beside(rect.top, rect.bottom, Span(a.last + 1, b.first - 1)) for a, b in pairwise(columns)}
-    kept = _likeliest(beside)
-    if kept:
+    column_chances = _likeliest(
+        {b.first: cuts.beside(rect.top, rect.bottom, Span(a.last + 1, b.first - 1)) for a, b in pairwise(columns)}
+    )
+    if column_chances:
         apart = [columns[0]]
         for span in columns[1:]:
-            apart = [*apart, span] if span.first in kept else [*apart[:-1], Span(apart[-1].first, span.last)]
-        yield "columns", apart, [kept[span.first] for span in apart[1:]]
+            apart = [*apart, span] if span.first in column_chances else [*apart[:-1], Span(apart[-1].first, span.last)]
+        yield "columns", apart, [column_chances[span.first] for span in apart[1:]]
 
 
 def _likeliest(chances: dict[int, float]) -> dict[int, float]:
-    """The likeliest places of a region, at most MOST_PARTS - 1."""
+    """Return the likeliest places of a region, at most MOST_PARTS - 1."""
     order = sorted((place for place in chances if chances[place] >= UNLIKELY), key=lambda place: -chances[place])
     return {place: chances[place] for place in order[: MOST_PARTS - 1]}
 
 
 def _runs(chances: Sequence[float]) -> list[tuple[float, int, int]]:
-    """Runs of parts as cost, first and last part: all single parts, and those with the likeliest edges."""
+    """Return runs of parts as cost, first and last part: all single parts, and those with the likeliest edges."""
     parts = len(chances) + 1
-    edge = [0.0, *(-log(max(one, NEVER)) for one in chances), 0.0]  # before each part, and after the last
-    inside = list(accumulate((-INSIDE * log(max(1 - one, NEVER)) for one in chances), initial=0.0))
+    edge = [0.0, *(-log(max(chance, NEVER)) for chance in chances), 0.0]  # before each part, and after the last
+    inside = list(accumulate((-INSIDE * log(max(1 - chance, NEVER)) for chance in chances), initial=0.0))
     single = [(edge[at] + edge[at + 1], at, at) for at in range(parts)]
     longer = (
         (edge[first] + edge[last + 1] + inside[last] - inside[first], first, last)
@@ -117,5 +118,6 @@ def _runs(chances: Sequence[float]) -> list[tuple[float, int, int]]:
 
 
 def _part(grid: Grid, rect: Rect, start: int, end: int, way: str) -> Rect | None:
+    """Return a part of a rectangle without blank outer lines and columns; None if it is blank."""
     by_columns = way == "columns"
     return grid.trimmed(rect._replace(left=start, right=end) if by_columns else rect._replace(top=start, bottom=end))

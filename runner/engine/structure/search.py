@@ -45,6 +45,8 @@ FEATURES = {"row_cuts": ROW_CUT, "column_cuts": COLUMN_CUT, "rectangles": RECTAN
 
 @dataclass(frozen=True, slots=True)
 class SearchModel:
+    """The shipped forests, and what makes a probability of a difference of values."""
+
     row_cuts: Forest
     column_cuts: Forest
     rectangles: Forest  # knows the tables that were read row by row
@@ -56,7 +58,7 @@ class SearchModel:
 
 @cache
 def load() -> SearchModel:
-    """The shipped forests, loaded once per process."""
+    """Load the shipped forests, once per process."""
     with Path(__file__).with_name("search.json").open(encoding="utf-8") as file:
         raw = json.load(file)
     if {part: raw[part]["features"] for part in FEATURES} != {part: list(names) for part, names in FEATURES.items()}:
@@ -66,14 +68,14 @@ def load() -> SearchModel:
 
 
 def chances_of(vectors: Sequence[Sequence[float]], model: SearchModel, *, has_designs: bool) -> list[float]:
-    """What rectangles are worth as tables: the probability that each is one, less if its edges are doubtful."""
+    """Return what rectangles are worth as tables: the probability that each is one, less if its edges are doubtful."""
     known = model.rectangles.probabilities(vectors)
     if not has_designs:
         return known
     near = [max(pair) for pair in zip(known, model.near.probabilities(vectors), strict=True)]
-    likely = [at for at, one in enumerate(near) if one >= HARDLY]
+    likely = [at for at, chance in enumerate(near) if chance >= HARDLY]
     exact = dict(zip(likely, model.exact.probabilities([vectors[at] for at in likely]), strict=True))
-    return [one * (1 - EXACT + EXACT * exact.get(at, 0.0)) for at, one in enumerate(near)]
+    return [chance * (1 - EXACT + EXACT * exact.get(at, 0.0)) for at, chance in enumerate(near)]
 
 
 class Solution(NamedTuple):
@@ -115,7 +117,7 @@ def search(grid: Grid, reading: Sequence[Rect], model: SearchModel) -> SearchOut
 
 
 class Solver:
-    """The best tables of each region, solved once."""
+    """Finds the best tables of each region, once."""
 
     def __init__(
         self,
@@ -133,16 +135,17 @@ class Solver:
         self._solved: dict[Rect, Solution] = {}
 
     def best(self) -> Solution:
-        """The best partition of the sheet."""
+        """Find the best partition of the sheet."""
         return self._solve(self._whole) if self._whole is not None else NOTHING
 
     def value_of(self, tables: Sequence[Rect]) -> Solution:
-        covered = sum(self._cells(one) for one in tables) / self._all
-        value = sum(self._chances[one] - COST for one in tables) - UNCOVERED * max(0.0, 1.0 - covered)
+        """Return what a partition is worth."""
+        covered = sum(map(self._cells, tables)) / self._all
+        value = sum(self._chances[rect] - COST for rect in tables) - UNCOVERED * max(0.0, 1.0 - covered)
         return Solution(value, tuple(tables))
 
     def _solve(self, rect: Rect) -> Solution:
-        """The best tables of a region: itself, none, or the best of one of its divisions."""
+        """Find the best tables of a region: itself, none, or the best of one of its divisions."""
         if rect in self._solved:
             return self._solved[rect]
         blank = Solution(-UNCOVERED * self._cells(rect) / self._all, ())
@@ -151,19 +154,19 @@ class Solver:
         best = max(blank, Solution(self._chances[rect] - COST, (rect,)))
         self._solved[rect] = best
         for division in self._divisions[rect]:
-            best = max(best, self._sequence(division), key=lambda one: one.value)
+            best = max(best, self._sequence(division), key=lambda solution: solution.value)
         self._solved[rect] = best
         return best
 
     def _sequence(self, division: Division) -> Solution:
-        """The best way to group the parts of a division into regions, from the first part to the last."""
+        """Find the best way to group the parts of a division into regions, from the first part to the last."""
         best: list[Solution | None] = [NOTHING]
         for end in range(division.parts):
             tries = [
-                Solution(before.value + own.value, before.tables + own.tables)
+                Solution(before.value + here.value, before.tables + here.tables)
                 for start in range(end + 1)
                 if (before := best[start]) is not None and (region := division.regions.get((start, end))) is not None
-                for own in (self._solve(region),)
+                for here in (self._solve(region),)
             ]
-            best.append(max(tries, key=lambda one: one.value, default=None))
+            best.append(max(tries, key=lambda solution: solution.value, default=None))
         return best[-1] or Solution(float("-inf"), ())

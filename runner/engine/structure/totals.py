@@ -300,7 +300,7 @@ def _choices(
         evidence = {"word": len(totals), "sum": len(totals)}
         choices.append(Choice("total", "total", evidence, True, row=totals[0], settle=_AS_DATA))
     remedy = f"{_LEFT_OUT} or {_AS_DATA}"
-    for rows, one, many, has_word in (
+    for rows, single, many, has_word in (
         (labelled, "is labelled as a total but does not add up", "are labelled as totals but do not add up", True),
         (sums, "adds up but is not labelled as a total", "add up but are not labelled as totals", False),
         (beside, "is next to a total and may be part of it", "are next to a total and may be part of it", False),
@@ -309,7 +309,7 @@ def _choices(
         evidence = {"word": len(rows) * has_word, "sum": len(rows) if rows is sums else 0}
         runs = _runs(sorted(rows))
         for first, last in runs[:_MOST_REPORTED]:
-            message = f"row {first} {one}" if first == last else f"rows {first} to {last} {many}"
+            message = f"row {first} {single}" if first == last else f"rows {first} to {last} {many}"
             choices.append(Choice("total", "data", evidence, False, f"{message}; kept as data", first, remedy))
         if more := sum(last - first + 1 for first, last in runs[_MOST_REPORTED:]):
             first = runs[_MOST_REPORTED][0]

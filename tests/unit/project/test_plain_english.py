@@ -73,11 +73,11 @@ STORED = {
     ("runner/engine/document_types.py", "mends"): "a field of artifact.json",
     ("runner/engine/common/findings.py", "settle"): "as in artifact.json",
     ("runner/engine/reading/books.py", "settle"): "as in artifact.json",
+    ("runner/engine/structure/tables.py", "settle"): "as in artifact.json",
     ("runner/engine/values/convention_choices.py", "settle"): "as in artifact.json",
     ("core/manifests.py", "keep"): "a key of manifests",
     ("runner/engine/options.py", "keep"): "as in the manifest",
 }
-NOT_CONVERTED = ("runner/engine/structure/",)  # rooms that follow
 
 
 class Habits(NamedTuple):
@@ -109,7 +109,7 @@ MOST = {
     "runner/engine/reading/": Habits(5.7, vague=0.2, undocumented=2.0),
     "runner/engine/rejects/": Habits(7.4, vague=0.2, undocumented=2.0),
     "runner/engine/rules/": Habits(3.4, vague=0.2, undocumented=2.0),
-    "runner/engine/structure/": Habits(6.5, vague=4.8, undocumented=21.0),
+    "runner/engine/structure/": Habits(5.6, vague=0.7, undocumented=2.0),
     "runner/engine/surveying/": Habits(7.6, vague=0.2, undocumented=2.0),
     "runner/engine/tables/": Habits(7.5, vague=0.2, undocumented=2.0),
     "runner/engine/transforming/": Habits(7.4, vague=0.2, undocumented=2.0),
@@ -181,7 +181,6 @@ def test_no_name_hides_what_is_done():
     found = [
         f"{name}:{line}: {word}; docs/reference/glossary.md has words that say what is done"
         for name, path in modules()
-        if not name.startswith(NOT_CONVERTED)
         for line, word in names_in(path)
         if (name, word) not in STORED and EMPTY_VERBS & set(words_of(word))
     ]
