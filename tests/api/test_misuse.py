@@ -644,7 +644,7 @@ class TestWhileTheStoreHangs:
                 answered = threading.Event()
                 asking = threading.Thread(target=lambda: client.get("/health").raise_for_status() and answered.set())
                 asking.start()
-                assert answered.wait(5)
+                assert answered.wait(PATIENCE)
             finally:
                 free.set()
                 for caller in (*callers, asking):

@@ -16,7 +16,7 @@ from core.errors import StoreUnavailable
 from infra.deploy.local_cloud import free_port
 from tests.support.postgres_server import unprivileged
 
-_START_SECONDS = 20.0
+_START_SECONDS = 60.0
 _CONFIG = """
 [databases]
 * = host=127.0.0.1 port={server} user=ade

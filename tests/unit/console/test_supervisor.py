@@ -16,7 +16,7 @@ from console.cli.guard import Exit
 from console.cli.supervisor import Supervisor
 from infra.logs import Log
 
-SOON = 10.0
+SOON = 60.0  # more than anything here takes; only a failing test sits it out
 
 
 def supervised(work: Callable[[], int], *, processes: int = 1) -> tuple[int, list[dict[str, object]]]:

@@ -14,19 +14,19 @@ from infra.logs import Log
 def test_a_ring_wakes_a_listener_of_another_thread(tmp_path):
     with Listener(tmp_path / "bell") as listener:
         woken = threading.Event()
-        thread = threading.Thread(target=lambda: (listener.wait(30), woken.set()))
+        thread = threading.Thread(target=lambda: (listener.wait(120), woken.set()))
         thread.start()
         ring(tmp_path / "bell")
-        assert woken.wait(10)
+        assert woken.wait(60)
         thread.join()
 
 
 def test_a_ring_between_two_waits_is_not_lost(tmp_path):
     with Listener(tmp_path / "bell") as listener:
         ring(tmp_path / "bell")
-        thread = threading.Thread(target=listener.wait, args=(30,))
+        thread = threading.Thread(target=listener.wait, args=(120,))
         thread.start()
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
 
 

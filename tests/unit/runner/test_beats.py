@@ -23,7 +23,7 @@ from runner.leases import Beats, Held
 from tests.support.places import PLACES
 from tests.support.world import World
 
-WAIT = 20.0  # more than anything here takes; only a failing test sits it out
+WAIT = 60.0  # more than anything here takes; only a failing test sits it out
 
 
 def make_beats(world: World, table: Any = None, *, beat_seconds: float = 10.0) -> Beats:

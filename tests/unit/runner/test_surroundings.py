@@ -17,7 +17,7 @@ from runner.assembly import Runner
 from runner.surroundings import BOX, Surroundings
 from tests.support.world import World
 
-WAIT = 20.0  # more than anything here takes; only a failing test sits it out
+WAIT = 60.0  # more than anything here takes; only a failing test sits it out
 
 
 class Parts:
