@@ -301,11 +301,14 @@ def single_cell_records(draft: Draft, hints: Hints, known: frozenset[int]) -> li
     """Report records of a single cell among full ones that may be none; `known`: rows of which more is known."""
     body = [at for at in draft.band.body if draft.rows[at].number not in known]
     single = [n for n, at in enumerate(body) if draft.rows[at].width == 1]
-    if draft.declared or hints.notes == "keep" or not single or (len(single) * SELDOM > len(body) - len(single)):
+    asked = hints.captions == "fill"  # a caption that is missed would be wrong for all rows below it
+    if draft.declared or hints.notes == "keep" or not single:
+        return []
+    if not asked and len(single) * SELDOM > len(body) - len(single):
         return []
     full = [draft.rows[at] for at in body if draft.rows[at].width > 1][:SAMPLE]
     filled_by_column = Counter(at for row in full for at in row.filled)
-    if sum(count >= ALWAYS * len(full) for count in filled_by_column.values()) < FULL:
+    if sum(count >= ALWAYS * len(full) for count in filled_by_column.values()) < (2 if asked else FULL):
         return []
     records = RecordRows(draft, hints)
     last = max(n for n, at in enumerate(body) if draft.rows[at].width > 1)

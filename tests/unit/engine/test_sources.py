@@ -195,3 +195,13 @@ def test_a_caption_right_below_the_rows_of_another_block_is_no_record(tmp_path):
     )
     assert done.column("region") == ["North"] * 4 + ["South"] * 4
     assert done.column("item") == [row[0] for row in BODY[1:]] * 2
+
+
+@pytest.mark.parametrize("asked", [{"reading": {"captions": {"to": "region"}}}, {}])
+def test_where_captions_are_asked_for_a_single_text_between_records_of_two_columns_is_told(tmp_path, asked):
+    body = [["bolt", 1], ["nut", 2], ["screw", 3]]
+    region = {"name": "region", **({} if asked else {"from": {"caption": True}})}
+    fields = [{"name": "item"}, {"name": "amount", "type": "integer"}, region]
+    done = run_job(tmp_path, [["North"], ["item", "amount"], *body, ["South"], *body], fields=fields, **asked)
+    assert [(f["code"], f["severity"]) for f in done.findings] == [("record_assumed", "warning")]
+    assert "row 6 " in done.findings[0]["message"]
