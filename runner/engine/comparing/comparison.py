@@ -95,11 +95,14 @@ class Differences:
 def compare(left: ResultSide, right: ResultSide, *, by: str, show_values: bool, spool: IO[bytes] | None) -> Json:
     """Compare two results, rows included, and return comparison.json.
 
-    `by`: how rows are paired (empty: by key where both have one, else by source). `show_values`: list values, not only
+    `by`: how rows are paired (empty: by key where both have one, else by source; where the sources of only one result
+    are known, by the rows of the output). `show_values`: list values, not only
     their kinds. `spool`: an empty file for rows that do not fit into memory.
     """
     right_facts = right.facts.with_sheet_of(left.facts)
     paired, ids = _choose_pairing(left.facts, right_facts, by)
+    if paired == BY_SOURCE and {left.knows_sources, right.knows_sources} == {True, False}:
+        paired, ids = _BY_PLACE
     differences = Differences(by=paired)
     compare_facts(left.facts, right_facts, differences)
     cells = _CellComparison(differences, list(left.facts.columns), list(right_facts.columns), show_values=show_values)
@@ -124,6 +127,9 @@ class _Pairing(NamedTuple):
 
     by: str  # in words
     ids: tuple[RowId, RowId]  # what tells the id of a row, on the left and on the right
+
+
+_BY_PLACE: Final = _Pairing("row", (lambda row: row.place, lambda row: row.place))
 
 
 def _choose_pairing(left: ResultFacts, right: ResultFacts, by: str) -> _Pairing:

@@ -149,6 +149,17 @@ class ResultSide:
             raise BadOutput("the result has no artifact.json")
         return self._artifact
 
+    @property
+    def knows_sources(self) -> bool | None:
+        """Whether it is known of every row where it comes from; None if nothing but the rows themselves says it."""
+        if self._artifact is None:
+            return None
+        added = {column.get("added") for column in self._artifact["output"]["columns"]}
+        if added.issuperset(_PROVENANCE):
+            return True
+        origins = row_origins(self._artifact)
+        return origins is not None and all(origin.row is not None for origin in origins)
+
     def rows(self) -> Iterator[SideRow]:
         """Stream the rows of the output from top to bottom; none if the job ended without an output.
 

@@ -307,3 +307,13 @@ def test_a_field_of_several_columns_names_them_all_and_no_single_cell(tmp_path):
     assert found["value"] == "x"
     assert found["source"]["cell"] is None
     assert found["source"]["row"] == 2
+
+
+def test_rows_are_paired_by_their_place_where_only_one_result_says_where_they_come_from(tmp_path):
+    rows = [["code", "qty"], ["a", 1], ["b", 2], ["c", 3]]
+    known = run_job(tmp_path / "a", rows, fields=FIELDS[:2])
+    unknown = run_job(tmp_path / "b", [*rows[:2], [None, None], *rows[2:3], ["c", 4]], fields=FIELDS[:2])
+    found = compared(tmp_path, files(known), files(unknown), by="source")
+    assert found["by"] == "row"
+    assert found["rows"] == {"left": 3, "right": 3, "same": 2, "changed": 1, "added": 0, "removed": 0}
+    assert [cell["cell"] for cell in found["cells"]] == ["B4"]
