@@ -435,15 +435,15 @@ def test_a_drop_uses_what_stands_unless_nothing_does(rig: ApiRig):
 
 
 def test_a_sender_reads_what_was_found_without_lines_of_a_manifest(rig: ApiRig):
-    said = artifact("Pay")
+    shown = artifact("Pay")
     note = {
         "code": "rows_total",
         "severity": "info",
         "message": 'left out; to keep: "reading": {"x": 1}',
         "sheet": "Pay",
     }
-    said["validation"]["findings"].append({**note, "params": {"first": 12, "last": 12, "count": 1}})
-    job = rig.job("told", state=State.SUCCEEDED, ended_at=2.0, files={"artifact.json": json.dumps(said).encode()})
+    shown["validation"]["findings"].append({**note, "params": {"first": 12, "last": 12, "count": 1}})
+    job = rig.job("told", state=State.SUCCEEDED, ended_at=2.0, files={"artifact.json": json.dumps(shown).encode()})
     page = html.unescape(rig.client.get(f"/jobs/{job.job_id}", headers=HTML).text)
     assert "to keep" in page
     sender = rig.from_afar(rig.token("sender", "acme"))

@@ -39,7 +39,7 @@ def test_a_file_dragged_in_is_followed_to_its_end_and_explained(visit):
     expect(page.locator("#problems")).to_contain_text("valid")
     page.get_by_role("button", name="Drop", exact=True).click()
     page.wait_for_url("**/jobs/acme-members-*")
-    expect(page.locator("#live-head .state")).to_contain_text("SUCCEEDED")  # without a reload
+    expect(page.locator("#live-head .state")).to_contain_text("SUCCEEDED", timeout=60_000)  # without a reload
     grid = page.locator("table.grid")
     expect(grid.locator(".k-header", has_text="E-Mail").locator(".became")).to_have_text("email")
     expect(grid).to_contain_text("total, left out")
@@ -269,6 +269,9 @@ def test_an_operator_takes_care_of_what_needs_attention(visit, console):
     expect(matter).to_contain_text("broken.xlsx failed")
     matter.locator("summary").click()
     matter.get_by_label("Note").fill("told the sender")
+    page.locator("h1").click()
+    page.evaluate("refresh()")  # as after any event
+    expect(matter.get_by_label("Note")).to_have_value("told the sender")
     matter.get_by_role("button", name="Mark as resolved").click()
     page.wait_for_url("**/")
     expect(page.locator(".matter", has_text="care / members")).to_have_count(0)

@@ -69,6 +69,7 @@ async function send(method, path, body) {
 
 // Live parts of a page: fetched again and put in place of the old ones
 
+const foldName = (one) => one.id || one.dataset.name || $("summary", one).textContent;
 let refreshing = false;
 let again = false;
 async function refresh() {
@@ -85,10 +86,11 @@ async function refresh() {
         const made = fresh.getElementById(old.id);
         if (!made || made.innerHTML === old.innerHTML) continue;
         if (old.contains(document.activeElement) && $("input:checked, select:focus, input:focus", old)) continue;
-        const open = $$("details", old).map((one) => one.open);
+        if ($$("details[open] input:not([type=hidden])", old).some((one) => one.value !== one.defaultValue)) continue; // a note is being written
+        const open = new Set($$("details[open]", old).map(foldName));
         old.replaceChildren(...made.childNodes);
         for (const name of made.getAttributeNames()) old.setAttribute(name, made.getAttribute(name));
-        $$("details", old).forEach((one, n) => { one.open = open[n] || one.open; });
+        for (const one of $$("details", old)) one.open = open.has(foldName(one)) || one.open;
       }
       restoreSelection();
       showTimes();
