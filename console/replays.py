@@ -19,7 +19,7 @@ from core.errors import ObjectMissing, ObjectTooLarge, PreconditionFailed, Usage
 from core.jobs import Job, ObjectRef, State
 from core.keys import job_folder
 from core.ports import JobQuery, JobTable
-from core.replays import REPLAYED, VersionPins, history, lacking, replay_id, replayed
+from core.replays import REPLAYED, VersionPins, history, is_history, lacking, replay_id, replayed
 from core.versions import version_id
 from infra.queueing import add, enqueue
 from infra.wiring import Stack
@@ -32,6 +32,7 @@ SAME, DIFFERS, NOT_COMPARED = "same", "differs", "not compared"
 COMPARISON = "comparison.json"
 REPORT = "report.json"
 _AT_A_TIME = 200  # rows that are asked for at once
+_READ_FOR_ONE = 20  # rows of the table that are read for each job that a bounded replay may repeat
 _LARGEST = 1 << 40
 _COMPARISON_BYTES = 16 * 1024 * 1024
 
@@ -121,16 +122,21 @@ class Replayer:
     def pairs(self, *, most: int | None = None) -> list[Pair]:
         """The jobs of the history, each with the one that repeats it, in the table or not.
 
-        `most`: rows of the table that are read for it; raises UsageError if there are more.
+        `most`: jobs of this workflow that are read for it; raises UsageError if there are more. Other workflows of its
+        name and the jobs of replays, its own among them, do not count, unless very many have to be read.
         """
+        own = None if self._workflow.shared else self._workflow.tenant
         query = JobQuery(
-            workflow=self.replay.workflow, tenant=self.replay.tenant, states=REPLAYED, created_from=self.replay.since
-        )
+            workflow=self.replay.workflow, tenant=self.replay.tenant or own, states=REPLAYED,
+            created_from=self.replay.since,
+        )  # fmt: skip
         rows = _every(self._stack.table, query)
         if most is not None:
-            rows = iter(some := list(islice(rows, most + 1)))
-            if len(some) > most:
+            read = list(islice(rows, _READ_FOR_ONE * most + 1))
+            some = [job for job in read if is_history(job, self.replay.manifest)]
+            if len(some) > most or len(read) > _READ_FOR_ONE * most:
                 raise UsageError(f"there are more than {most} jobs; choose fewer days, or use `ade replay`")
+            rows = iter(some)
         jobs = history(rows, self.replay.manifest)
         now = self._stack.clock.now()
         return [

@@ -37,6 +37,12 @@ def replay_id(manifest_key: str, workflow: str, version: str, tenant: str | None
     return hashlib.sha256(facts.encode()).hexdigest()[:ID_LENGTH]
 
 
+def is_history(job: Job, manifest_key: str) -> bool:
+    """Whether a replay of the workflow of this manifest may repeat a job."""
+    ended = job.state in REPLAYED and not job.replay and not job.mends
+    return ended and job.manifest is not None and job.manifest.key == manifest_key
+
+
 def history(jobs: Iterable[Job], manifest_key: str) -> list[Job]:
     """The jobs that a replay repeats: of each input and parameters the newest, oldest first.
 
@@ -44,7 +50,7 @@ def history(jobs: Iterable[Job], manifest_key: str) -> list[Job]:
     """
     newest: dict[tuple[str, str, str], Job] = {}
     for job in jobs:
-        if job.replay or job.mends or job.state not in REPLAYED or not job.manifest or job.manifest.key != manifest_key:
+        if not is_history(job, manifest_key):
             continue
         primaries = ",".join(sorted(i.ref.digest for i in job.inputs if i.role == "primary"))
         key = (job.line, primaries, json.dumps(job.params, sort_keys=True))

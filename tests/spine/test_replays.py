@@ -7,6 +7,7 @@ import pytest
 
 from console.library import DRAFTED, LIVE, Library
 from console.replays import DIFFERS, SAME, Replayer
+from core.errors import UsageError
 from core.jobs import ENDED, State
 from core.keys import job_folder
 from core.replays import PRIORITY
@@ -143,6 +144,19 @@ def test_a_second_replay_of_the_same_meets_its_jobs(local):
     assert replays(local) == rows
     other = replayer(local, which=LIVE)
     assert other.replay.id != made.replay.id
+
+
+def test_neither_its_own_jobs_nor_other_workflows_of_its_name_count_against_its_bound(local):
+    past(local)
+    own = MANIFEST | {"subscribe": ["own/*.csv"]}
+    local.intake.changed([local.put("configs/globex/members/manifest.json", own)])
+    local.intake.changed([local.put(f"inbox/globex/own/{n}.csv", b"id\n%d\n" % n) for n in range(4)])
+    local.work_off(local.runner(), rounds=400)
+    made = replayer(local)
+    assert feed(local, made, made.pairs(most=3))
+    assert len(replayer(local).pairs(most=3)) == 3
+    with pytest.raises(UsageError, match="more than 2 jobs"):
+        replayer(local).pairs(most=2)
 
 
 @pytest.mark.slow
