@@ -161,11 +161,6 @@ class Database:
         self._lock = threading.Lock()
         with self.write() as db:
             found = db.execute("PRAGMA user_version").fetchone()[0]
-            if found == MOVED_VERSION:
-                raise StoreUnavailable(
-                    f"the jobs of {path} were moved to PostgreSQL; set ADE_TABLE_URL to that database, "
-                    "or ADE_STORAGE_DATA_DIR to another folder (docs/guides/moving.md)"
-                )
             if found > SCHEMA_VERSION:
                 raise StoreUnavailable(
                     f"{path} was made by a newer ade-drop (schema {found}; this program knows up to {SCHEMA_VERSION}); "
@@ -242,6 +237,12 @@ class Database:
         except sqlite3.OperationalError as error:
             raise StoreUnavailable(f"table {self.path} cannot be written: {error}") from error
         try:
+            # Every time: a process that `ade move` could not see, of another user or container, may have it open.
+            if db.execute("PRAGMA user_version").fetchone()[0] == MOVED_VERSION:
+                raise StoreUnavailable(
+                    f"the jobs of {self.path} were moved to PostgreSQL; set ADE_TABLE_URL to that database, "
+                    "or ADE_STORAGE_DATA_DIR to another folder (docs/guides/moving.md)"
+                )
             yield db
             db.execute("COMMIT")
         except BaseException as error:
