@@ -39,6 +39,7 @@ THREADS = 8  # that read table and store; more would only take turns
 THREADS_OF_ONE = THREADS // 2  # of one tenant or token at a time, so that nobody waits for all that another asks
 MOST_OF_ONE = 100  # requests of one token that are at work, streams among them: a tenth of all connections
 _GUESSES = 5.0  # wrong tokens a second from one address
+_GUESS = "guess "  # before the address of a stranger
 _TEXTS = "'self'"
 # No script but our own files, nothing from elsewhere, in nobody's frame.
 _UPLOADS, _UPLOADS_AT_ONCE = 1 / 60, 20  # by one link: as many at once, then one a minute
@@ -65,26 +66,34 @@ class _Bucket:
 
 
 class Rates:
-    """A bucket of requests for each caller, refilled as time goes by."""
+    """A bucket of requests for each caller, refilled as time goes by.
+
+    Those of strangers are counted apart: whoever has many addresses makes us forget strangers, and nobody else.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._buckets: dict[str, _Bucket] = {}
+        self._strangers: dict[str, _Bucket] = {}
+        self._known: dict[str, _Bucket] = {}
         self._lock = threading.Lock()
 
     def left(self, who: str, rate: float, burst: float) -> float:
-        now, known = self._clock.steady(), self._buckets.get(who)
+        now, known = self._clock.steady(), self._buckets(who).get(who)
         return burst if known is None else min(burst, known.left + (now - known.at) * rate)
 
     def wait(self, who: str, rate: float, burst: float) -> float:
         """Take one; 0, or the seconds after which there will be one."""
         with self._lock:
-            if len(self._buckets) > _BUCKETS:
-                self._buckets.clear()
+            buckets = self._buckets(who)
+            if len(buckets) > _BUCKETS:
+                buckets.clear()
             left = self.left(who, rate, burst)
             allowed = left >= 1.0
-            self._buckets[who] = _Bucket(left - 1.0 if allowed else left, self._clock.steady())
+            buckets[who] = _Bucket(left - 1.0 if allowed else left, self._clock.steady())
             return 0.0 if allowed else (1.0 - left) / rate
+
+    def _buckets(self, who: str) -> dict[str, _Bucket]:
+        return self._strangers if who.startswith(_GUESS) else self._known
 
 
 class Guard:
@@ -136,7 +145,7 @@ class Guard:
         """The holder of a token; whoever tries many wrong ones has to wait, and nobody else at their address."""
         holder = self._access.holder(token)
         if holder is None:
-            self._slow_down(f"guess {_peer(request)}", _GUESSES, _GUESSES * 4)
+            self._slow_down(f"{_GUESS}{_peer(request)}", _GUESSES, _GUESSES * 4)
             raise unauthorized("the token is not known, was revoked or has expired; ask an operator for another")
         return holder
 
@@ -144,9 +153,13 @@ class Guard:
         """What an upload link is for. One that is wrong, revoked or expired does not exist: all are answered alike."""
         grant = links.grant(token)
         if grant is None:
-            self._slow_down(f"guess {_peer(request)}", _GUESSES, _GUESSES * 4)
+            self._slow_down(f"{_GUESS}{_peer(request)}", _GUESSES, _GUESSES * 4)
             raise ProblemError(HTTPStatus.NOT_FOUND, "there is no such upload link, or it is over; ask for another")
-        self._slow_down(f"link {grant.id}", *((_UPLOADS, _UPLOADS_AT_ONCE) if request.method == "POST" else (5, 50)))
+        # Counted apart: what refills a look at the page would refill uploads.
+        if request.method == "POST":
+            self._slow_down(f"upload by {grant.id}", _UPLOADS, _UPLOADS_AT_ONCE)
+        else:
+            self._slow_down(f"page of {grant.id}", 5, 50)
         return grant
 
     def limit_rate(self, principal: Principal) -> None:

@@ -1,16 +1,18 @@
 """Upload links: a file goes in and its verdict comes out, and nothing else can be had by them."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from console.api import guarding
 from console.api.access import LINKS_KEY, LinkFacts, Scope
 from console.web import upload_page
 from core.keys import job_folder
 from core.ports import JobQuery
 from infra.quarantine import begin_quarantine
-from tests.support.console import AWAY, ApiRig, TestClient
+from tests.support.console import AWAY, ApiRig, TestClient, api_rig
 
 STANDING = {"manifest": 1, "name": "people", "subscribe": ["people/**/*.csv"], "fields": [{"name": "name"}]}
 OTHER = STANDING | {"name": "other", "subscribe": ["elsewhere/**/*.csv"]}
@@ -183,6 +185,37 @@ def test_size_and_rate_are_bounded(rig: ApiRig):
     assert seen.count(303) <= 20
     assert 429 in seen
     assert send(rig, link(rig, tenant="acme-2")).status_code == 303, "another link is not slowed down"
+
+
+@pytest.fixture
+def exhausted(tmp_path) -> Iterator[tuple[ApiRig, str]]:
+    """A link that took as many files as it may at once, of a tenant whose backlog has room; no time passes."""
+    with api_rig(tmp_path, queue_size=100) as roomy:
+        roomy.stop_the_clock()
+        roomy.stack.store.put("configs/acme/people/manifest.json", json.dumps(STANDING).encode())
+        token = link(roomy)
+        seen = [send(roomy, token, body=b"name\n%d\n" % n).status_code for n in range(21)]
+        assert seen == [303] * 20 + [429]
+        yield roomy, token
+
+
+def test_strangers_of_many_addresses_do_not_reset_the_limit_of_a_link(exhausted, monkeypatch):
+    rig, token = exhausted
+    monkeypatch.setattr(guarding, "_BUCKETS", 50)
+    for n in range(60):
+        peer = TestClient(rig.app, base_url="http://127.0.0.1", client=(f"2001:db8::{n:x}", 4000), headers=HTML)
+        assert peer.get("/u/ade_0000000000_none").status_code == 404
+    assert send(rig, token).status_code == 429
+
+
+def test_looking_at_the_page_brings_no_more_uploads(exhausted):
+    rig, token = exhausted
+    clock = rig.context.guard._rates._clock
+    clock.move(30)  # refills what pages take, and half an upload
+    assert stranger(rig).get(f"/u/{token}").status_code == 200
+    assert send(rig, token).status_code == 429
+    clock.move(31)
+    assert send(rig, token).status_code == 303
 
 
 def test_the_same_request_twice_is_two_drops_and_neither_overwrites_the_other(rig: ApiRig):
