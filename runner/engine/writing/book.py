@@ -6,7 +6,7 @@ checksum is joined with that of the rest. That is how a sheet gets its true dime
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any, Final
 
 from isal import isal_zlib
@@ -111,6 +111,7 @@ MAX_NAME: Final = 31  # UTF-16 units of a sheet's name
 _RESERVED: Final = "history"  # a name that Excel reserves
 MAX_SHEET_BYTES: Final = 0xF000_0000  # an entry's size is a 32-bit number
 _MEASURED: Final = 64  # values per chunk that determine a column's width
+_JOINED: Final = 512  # rows that become one text: few enough to stay in the CPU cache
 _WIDEST: Final = 60
 _NARROWEST: Final = 8
 _FINDING: Final = ("severity", "code", "cell", "field", "message", "rule", "sheet", "input", "table", "file", "line")
@@ -244,7 +245,8 @@ class SheetWriter:
         for cells, values in zip(self._cells, columns, strict=True):
             pieces += cells.pieces(values, rows)
         pieces.append("</row>")
-        self._entry.write(_join_rows(pieces, count).encode(errors="replace"))
+        for text in _join_rows(pieces, count):
+            self._entry.write(text.encode(errors="replace"))
         self._row += count
         self._widen_columns(columns)
 
@@ -271,8 +273,8 @@ class SheetWriter:
         self._close_sheet()
 
 
-def _join_rows(pieces: parts.Pieces, count: int) -> str:
-    """Join the pieces of `count` rows, row by row.
+def _join_rows(pieces: parts.Pieces, count: int) -> Iterator[str]:
+    """Join the pieces of `count` rows, row by row; yields the text of a few hundred rows at a time.
 
     Faster than zipping them: the constants of all rows are repeated at once, and the others put between them by column.
     """
@@ -281,7 +283,9 @@ def _join_rows(pieces: parts.Pieces, count: int) -> str:
     for place, piece in enumerate(pieces):
         if not isinstance(piece, str):
             texts[place :: len(pieces)] = piece
-    return "".join(texts)
+    some = _JOINED * len(pieces)
+    for start in range(0, len(texts), some):
+        yield "".join(texts[start : start + some])
 
 
 def _join_constants(pieces: parts.Pieces) -> parts.Pieces:
