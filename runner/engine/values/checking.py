@@ -276,7 +276,9 @@ def _is_beyond(value: Any, limit: Any, limit_name: str) -> bool:
     return bool(value < limit if limit_name == "min" else value > limit)
 
 
-IN_SET: Final = 150_000  # a set costs some 80 bytes an entry and little time, a table 12 to 24 bytes; most are small
+IN_SET: Final = 150_000  # a set costs some 80 bytes an entry and little time, a table 12 to 16 bytes; most are small
+_TABLES: Final = 16
+_MOVED: Final = 5_000  # hashes that are moved at a time
 
 
 def _hash_of(value: Any) -> int:
@@ -287,14 +289,17 @@ def _hash_of(value: Any) -> int:
 
 
 class SeenValues:
-    """Remembers the values of a unique field, as hashes: few in a set, many in a table of open addressing."""
+    """Remembers the values of a unique field, as hashes: few in a set, many in tables of open addressing.
+
+    There are several tables, so that little memory is needed to enlarge one.
+    """
 
     def __init__(self, in_set: int = IN_SET) -> None:
-        """Start with no values; a set holds up to `in_set` hashes, after which they move to a table."""
+        """Start with no values; a set holds up to `in_set` hashes, after which they move to tables."""
         self._in_set = in_set
         self._few: set[int] = set()
-        self._table: array[int] = array("q")  # empty until there are many; a power of two of slots, 0 in free ones
-        self._filled = 0  # slots of the table
+        self._tables: list[array[int]] = []  # empty until there are many hashes; 0 in free slots
+        self._filled = [0] * _TABLES  # slots of each table
 
     def repeats(self, values: Sequence[Any]) -> list[int]:
         """Remember a chunk's values, and return the indexes of those that an earlier row has, in this call or one
@@ -303,8 +308,8 @@ class SeenValues:
         Blanks are neither remembered nor returned.
         """
         hashes = [v if v is None else hash(v) if type(v) is str else _hash_of(v) for v in values]
-        if self._table:
-            return self._repeats_by_table(hashes)
+        if self._tables:
+            return self._repeats_by_tables(hashes)
         few = self._few
         distinct = {value_hash for value_hash in hashes if value_hash is not None}
         if len(distinct) == len(hashes) and few.isdisjoint(distinct):  # as in most chunks
@@ -313,8 +318,7 @@ class SeenValues:
         else:
             repeated = self._repeats_by_set(hashes)
         if len(few) > self._in_set:
-            self._move_to_table(few, len(few))
-            few.clear()
+            self._move_to_tables()
         return repeated
 
     def _repeats_by_set(self, hashes: Sequence[int | None]) -> list[int]:
@@ -327,39 +331,47 @@ class SeenValues:
                 few.add(value_hash)
         return repeated
 
-    def _repeats_by_table(self, hashes: Sequence[int | None]) -> list[int]:
-        """Add hashes to the table, enlarged first if it gets too full, and return the indexes of those that were in it
-        already."""
-        if (entries := self._filled + len(hashes)) * 3 > len(self._table) * 2:
-            self._move_to_table(filter(None, self._table), entries)
-        table, mask, repeated, added = self._table, len(self._table) - 1, [], 0
+    def _repeats_by_tables(self, hashes: Sequence[int | None]) -> list[int]:
+        """Add hashes to the tables, enlarged first if they get too full, and return the indexes of those that were in
+        them already."""
+        self._enlarge_tables(len(hashes))
+        tables, filled, repeated = self._tables, self._filled, []
         for index, value_hash in enumerate(hashes):
             if value_hash is None:
                 continue
             entry = value_hash or 1  # 0 is a free slot
-            slot = entry & mask
+            number = entry % _TABLES
+            table = tables[number]
+            slot = entry // _TABLES % len(table)
             while (present := table[slot]) and present != entry:
-                slot = (slot + 1) & mask
+                slot -= 1  # a negative one counts from the end
             if present:
                 repeated.append(index)
             else:
                 table[slot] = entry
-                added += 1
-        self._filled += added
+                filled[number] += 1
         return repeated
 
-    def _move_to_table(self, hashes: Iterable[int], entries: int) -> None:
-        """Replace the table by a new one with these distinct hashes; it has two to four slots for each of `entries`
-        entries."""
-        slots = 1 << (2 * entries).bit_length()
-        table, mask, self._filled = array("q", bytes(8 * slots)), slots - 1, 0
-        for value_hash in hashes:
-            slot = (value_hash or 1) & mask
-            while table[slot]:
-                slot = (slot + 1) & mask
-            table[slot] = value_hash or 1
-            self._filled += 1
-        self._table = table
+    def _move_to_tables(self) -> None:
+        """Move the hashes of the set to tables."""
+        few, self._few = list(self._few), set()
+        self._tables = [array("q", [0]) for _ in range(_TABLES)]
+        while few:
+            self._repeats_by_tables(few[-_MOVED:])
+            del few[-_MOVED:]
+
+    def _enlarge_tables(self, count: int) -> None:
+        """Make room for `count` hashes more, all of which may go to one table; none gets more than two thirds full for
+        long, nor full."""
+        for number, (table, filled) in enumerate(zip(self._tables, self._filled, strict=True)):
+            if filled * 3 > len(table) * 2 or filled + count >= len(table):
+                slots = max(2 * filled, filled + 2 * count)
+                larger = self._tables[number] = array("q", bytes(8 * slots))
+                for entry in filter(None, table):
+                    slot = entry // _TABLES % slots
+                    while larger[slot]:
+                        slot -= 1
+                    larger[slot] = entry
 
 
 _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
