@@ -264,6 +264,15 @@ class Remarking(Protocol):
     def remarks(self) -> list[Remark]: ...
 
 
+@runtime_checkable
+class SizedSheet(Protocol):
+    """A sheet that knows how much the file stores of it."""
+
+    def stored_bytes(self) -> int:
+        """Bytes of its part, not compressed; 0 if the file has none."""
+        ...
+
+
 class BookSource(Protocol):
     """The open file behind a book."""
 
@@ -444,6 +453,12 @@ class SharedStrings:
 
     def __len__(self) -> int:
         return len(self.listed) + len(self._ends) - 1
+
+    def clear(self) -> None:
+        """Forget all strings."""
+        self.listed = []
+        self._packed = bytearray()
+        self._ends = array("Q", [0])
 
     def extend(self, strings: list[str | None]) -> None:
         """Add strings in their order; raises InputUnreadable if they take too much memory."""

@@ -2,27 +2,29 @@
 
 The structure pass must see a whole sheet before the first row can be transformed. Parsing it again would cost more
 than all other passes together, so rows are spooled as they stream by, in column-wise blocks. The first million cells or
-so are kept as they are; after that each column is packed by type and deflated, at a few bytes a cell. A sheet that
-exceeds its budget is dropped and read again instead, so memory stays bounded.
+so are kept as they are, except columns of texts that hardly repeat, which are joined. After that, and from the first
+row on where the sheet is known to be long, each column is packed by the kinds of its values and deflated, at a few
+bytes a cell. A sheet that exceeds its budget is dropped and read again instead, so memory stays bounded.
 """
 
+import marshal
 import pickle
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import date, datetime
-from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 from isal import isal_zlib
 
 from runner.engine.common.rowsets import RowSet
-from runner.engine.reading import Block, Layout, Row, Sheet, blocks_of, rows_of
+from runner.engine.reading import Block, Layout, Row, Sheet, SizedSheet, blocks_of, rows_of
 
 ROOM: Final = 96 * 1024 * 1024  # the most bytes of packed rows that a job keeps
 LOOSE: Final = 1_200_000  # the most cells that a job keeps unpacked
+LONG: Final = 48 * 1024 * 1024  # bytes of a sheet's part that has too many cells to be kept unpacked
+_LEVEL: Final = 1
+_SAMPLE: Final = 64  # texts that show whether those of a column repeat
 _SEPARATOR: Final = "\x1f"
-_SMALL: Final = 2**62
-_LEVEL: Final = 0
 
 
 class Room:
@@ -33,6 +35,28 @@ class Room:
     def __init__(self, left: int = ROOM, loose: int = LOOSE) -> None:
         self.left = left
         self.loose = loose
+
+
+class LooseBlock(NamedTuple):
+    """A block of rows that is kept as it is, except for columns whose texts are joined to one."""
+
+    numbers: range | list[int]
+    columns: list[list[Any] | str]
+
+    @property
+    def cells(self) -> int:
+        """How many it has."""
+        return len(self.columns) * len(self.numbers)
+
+    def restored(self, wanted: Collection[int] | None) -> Block:
+        """Return the block as it was; joined columns (0-based) that are not wanted are empty."""
+        columns: list[list[Any]] = [
+            column
+            if isinstance(column, list)
+            else (column.split(_SEPARATOR) if wanted is None or index in wanted else [])
+            for index, column in enumerate(self.columns)
+        ]
+        return Block(list(self.numbers), columns)
 
 
 class Extent(NamedTuple):
@@ -49,7 +73,9 @@ class SpooledSheet:
     def __init__(self, sheet: Sheet, room: Room) -> None:
         self._sheet = sheet
         self._room = room
-        self._blocks: list[Block | bytes] = []
+        self._is_long = isinstance(sheet, SizedSheet) and sheet.stored_bytes() > LONG  # packed from its first block on
+        self._blocks: list[LooseBlock | slice] = []  # a slice: of the packed bytes
+        self._packed = bytearray()  # of all blocks: one area that grows has no gaps
         self.complete = False  # every row is spooled; the sheet itself is no longer needed
         self.read = RowSet()  # row numbers of the first reading
         self.extents: list[Extent] = []  # of the blocks, in their order
@@ -70,13 +96,13 @@ class SpooledSheet:
     def blocks(self) -> Iterator[Block]:
         """Yield the rows by column, from the spool, or from the sheet while they are spooled."""
         if self.complete:
-            return (block if isinstance(block, Block) else unpack(block) for block in self._blocks)
+            return map(self._restore, self._blocks)
         return self._first_reading()
 
     def columns(self, columns: Collection[int]) -> Iterator[Block]:
         """The rows again with only these columns (0-based) restored; the others are empty lists."""
         for block in self._blocks:
-            yield block if isinstance(block, Block) else unpack(block, columns)
+            yield self._restore(block, columns)
 
     def _first_reading(self) -> Iterator[Block]:
         """Read the sheet and spool it on the way; what is known of its rows counts only at the end."""
@@ -96,7 +122,7 @@ class SpooledSheet:
         is_wanted = [wanted(extent) for extent in self.extents]
         if self.complete:
             chosen = (block for block, is_block_wanted in zip(self._blocks, is_wanted, strict=True) if is_block_wanted)
-            yield from (block if isinstance(block, Block) else unpack(block) for block in chosen)
+            yield from map(self._restore, chosen)
         elif any(is_wanted):
             last = max(
                 extent.last for extent, is_block_wanted in zip(self.extents, is_wanted, strict=True) if is_block_wanted
@@ -110,17 +136,25 @@ class SpooledSheet:
     def _spool_block(self, block: Block, room: Room) -> bool:
         """Spool a block; False if the sheet exceeded the budget and was dropped."""
         cells = len(block.columns) * len(block.numbers)
-        if room.loose >= cells:
+        if room.loose >= cells and not self._is_long:
             room.loose -= cells
-            self._blocks.append(block)
+            self._blocks.append(_loosen(block))
             return True
         packed = pack(block)
         room.left -= len(packed)
-        self._blocks.append(packed)
+        start = len(self._packed)
+        self._packed += packed
+        self._blocks.append(slice(start, len(self._packed)))
         if room.left < 0:
             self._drop_blocks()
             return False
         return True
+
+    def _restore(self, block: LooseBlock | slice, wanted: Collection[int] | None = None) -> Block:
+        """Restore a spooled block; columns (0-based) that are not wanted may be empty."""
+        if isinstance(block, slice):
+            return unpack(memoryview(self._packed)[block], wanted)
+        return block.restored(wanted)
 
     def release(self) -> None:
         """Free the memory of the rows; whoever wants them again reads the sheet."""
@@ -130,11 +164,10 @@ class SpooledSheet:
     def _drop_blocks(self) -> None:
         """Forget the spooled blocks and give their room back."""
         for block in self._blocks:
-            if isinstance(block, Block):
-                self._room.loose += len(block.columns) * len(block.numbers)
-            else:
-                self._room.left += len(block)
-        self._blocks = []
+            if isinstance(block, LooseBlock):
+                self._room.loose += block.cells
+        self._room.left += len(self._packed)
+        self._blocks, self._packed = [], bytearray()
 
 
 def _extent_of(block: Block) -> Extent:
@@ -147,87 +180,98 @@ def _extent_of(block: Block) -> Extent:
     return Extent(block.numbers[0], block.numbers[-1], filled)
 
 
+def _loosen(block: Block) -> LooseBlock:
+    """Return the block in less memory: texts that hardly repeat take several times the memory of one long text."""
+    numbers = block.numbers
+    return LooseBlock(_as_range(numbers) or numbers, [_join_distinct(column) for column in block.columns])
+
+
+def _join_distinct(column: list[Any]) -> list[Any] | str:
+    """Return the texts of a column as one text if they hardly repeat; otherwise the column."""
+    if len(set(column[:_SAMPLE])) * 2 < _SAMPLE or set(map(type, column)) != {str}:
+        return column
+    joined = _SEPARATOR.join(column)
+    return joined if joined.count(_SEPARATOR) == len(column) - 1 else column
+
+
+def _as_range(numbers: list[int]) -> range | None:
+    """Return the numbers as a range; None if any is missing between the first and the last one."""
+    whole = range(numbers[0], numbers[0] + len(numbers)) if numbers else range(0)
+    return whole if numbers == list(whole) else None
+
+
 def pack(block: Block) -> bytes:
     """A block as compressed bytes."""
-    content = (array("I", block.numbers), [_pack_column(column) for column in block.columns])
-    return bytes(isal_zlib.compress(pickle.dumps(content, 5), _LEVEL))
+    whole = _as_range(block.numbers)
+    numbers = array("I", block.numbers).tobytes() if whole is None else (whole.start, whole.stop)
+    content = (numbers, [_pack_column(column) for column in block.columns])
+    return bytes(isal_zlib.compress(marshal.dumps(content), _LEVEL))
 
 
-def unpack(data: bytes, wanted: Collection[int] | None = None) -> Block:
+def unpack(data: bytes | memoryview, wanted: Collection[int] | None = None) -> Block:
     """Restore the block of compressed bytes; columns (0-based) that are not wanted are empty."""
-    numbers, columns = pickle.loads(isal_zlib.decompress(data))  # noqa: S301  # our own bytes, never left this process
-    return Block(
-        list(numbers),
-        [
-            _restore_column(kinds, parts, len(numbers)) if wanted is None or index in wanted else []
-            for index, (kinds, parts) in enumerate(columns)
-        ],
-    )
-
-
-def _texts(values: list[str]) -> Any:
-    """Texts as one string, which packs better; as they are if one holds the separator."""
-    text = _SEPARATOR.join(values)
-    return text if text.count(_SEPARATOR) == len(values) - 1 else values
-
-
-def _split(packed: Any) -> Iterable[Any]:
-    """The texts that `_texts` packed."""
-    return packed.split(_SEPARATOR) if isinstance(packed, str) else packed
-
-
-def _whole(values: list[int]) -> Any:
-    """Whole numbers as an array; as they are if one is too large."""
-    return array("q", values) if min(values) > -_SMALL and max(values) < _SMALL else values
-
-
-# How values of each type are packed and restored. A column with any other type is pickled.
-_PACKERS: Final[dict[type, tuple[Callable[[list[Any]], Any], Callable[[Any], Iterable[Any]]]]] = {
-    type(None): (len, lambda count: repeat(None, count)),
-    str: (_texts, _split),
-    float: (lambda values: array("d", values), iter),
-    int: (_whole, iter),
-    date: (lambda values: array("i", map(date.toordinal, values)), lambda part: map(date.fromordinal, part)),
-    datetime: (
-        lambda values: _texts(list(map(datetime.isoformat, values))),
-        lambda p: map(datetime.fromisoformat, _split(p)),
-    ),
-}
-_CODES: Final = {kind: code for code, kind in enumerate(_PACKERS)}
-_KINDS: Final = list(_PACKERS)
-_AS_IT_IS: Final = 255
-
-
-def _pack_column(column: list[Any]) -> tuple[bytes | int, list[Any]]:
-    """Return the types of a column's values (a single number if they are all the same), and the packed values of each
-    type."""
-    types = list(map(type, column))
-    kinds = set(types)
-    if not kinds <= _PACKERS.keys():
-        return _AS_IT_IS, [column]
-    if len(kinds) == 1:
-        kind = types[0]
-        return _CODES[kind], [_PACKERS[kind][0](column)]
-    codes = bytes(map(_CODES.__getitem__, types))
-    parts = [
-        _PACKERS[kind][0]([v for v, t in zip(column, types, strict=True) if t is kind]) if kind in kinds else None
-        for kind in _KINDS
+    numbers, columns = marshal.loads(isal_zlib.decompress(data))  # noqa: S302  # our own bytes, never left this process
+    rows = list(array("I", numbers)) if isinstance(numbers, bytes) else list(range(*numbers))
+    restored = [
+        _RESTORERS[way](body) if wanted is None or index in wanted else [] for index, (way, body) in enumerate(columns)
     ]
-    return codes, parts
-
-
-def _restore_column(kinds: bytes | int, parts: list[Any], count: int) -> list[Any]:
-    """Restore the values of a column that `_pack_column` packed."""
-    if isinstance(kinds, int):
-        if kinds == _AS_IT_IS:
-            return list(parts[0])
-        restored = _PACKERS[_KINDS[kinds]][1](parts[0])
-        return list(restored)
-    streams = [
-        iter(()) if part is None else iter(_PACKERS[kind][1](part)) for kind, part in zip(_KINDS, parts, strict=True)
-    ]
-    nexts = [stream.__next__ for stream in streams]
-    values = [nexts[code]() for code in kinds]
-    if len(values) != count:
+    if any(column and len(column) != len(rows) for column in restored):
         raise RuntimeError("a spooled column lost a value")
-    return values
+    return Block(rows, restored)
+
+
+_PLAIN_KINDS: Final = frozenset({type(None), bool, int, float, str})
+_TIMED_KINDS: Final = _PLAIN_KINDS | {datetime}
+_DATED_KINDS: Final = _TIMED_KINDS - {int} | {date}
+_ONLY_DAYS: Final = {date}
+# How a column may be packed; numbers, as they are part of packed blocks.
+_VALUES, _NUMBERED_DAYS, _TIMED, _DATED, _ANYTHING = range(5)
+
+
+def _pack_column(column: list[Any]) -> tuple[int, bytes]:
+    """Return how a column is packed, and the packed values; all of them are restored with the types that they have.
+
+    The fastest way that the kinds of values allow is taken: marshal knows all but dates and times.
+    """
+    kinds = set(map(type, column))
+    if kinds <= _PLAIN_KINDS:
+        return _VALUES, marshal.dumps(column)
+    if kinds == _ONLY_DAYS:
+        return _NUMBERED_DAYS, array("i", map(date.toordinal, column)).tobytes()
+    if kinds <= _TIMED_KINDS:
+        return _TIMED, marshal.dumps([v.isoformat().encode() if type(v) is datetime else v for v in column])
+    if kinds <= _DATED_KINDS:
+        return _DATED, marshal.dumps([v if type(v) in _PLAIN_KINDS else _number_or_text(v) for v in column])
+    return _ANYTHING, pickle.dumps(column, 5)
+
+
+def _number_or_text(moment: date) -> int | bytes:
+    """Return the number of a date, or the text of a date with a time of day, which stand for it in a packed column."""
+    return moment.isoformat().encode() if isinstance(moment, datetime) else moment.toordinal()
+
+
+def _restore_timed(body: bytes) -> list[Any]:
+    """Restore a column in which bytes stand for dates with a time of day."""
+    values = marshal.loads(body)  # noqa: S302  # as above
+    return [datetime.fromisoformat(v.decode()) if type(v) is bytes else v for v in values]
+
+
+def _restore_dated(body: bytes) -> list[Any]:
+    """Restore a column in which numbers stand for dates, and bytes for dates with a time of day."""
+    values = marshal.loads(body)  # noqa: S302  # as above
+    days = [date.fromordinal(v) if type(v) is int else v for v in values]
+    return [datetime.fromisoformat(v.decode()) if type(v) is bytes else v for v in days] if _has_bytes(days) else days
+
+
+def _has_bytes(values: list[Any]) -> bool:
+    """Whether any value is bytes."""
+    return bytes in set(map(type, values))
+
+
+_RESTORERS: Final[dict[int, Callable[[bytes], list[Any]]]] = {
+    _VALUES: marshal.loads,
+    _NUMBERED_DAYS: lambda body: list(map(date.fromordinal, array("i", body))),
+    _TIMED: _restore_timed,
+    _DATED: _restore_dated,
+    _ANYTHING: pickle.loads,
+}

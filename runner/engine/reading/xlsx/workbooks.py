@@ -270,7 +270,8 @@ _VISIBILITY: dict[str, Visibility] = {"hidden": "hidden", "veryHidden": "very_hi
 class Workbook:
     """The parts that sheets share. Strings and styles are read on first use."""
 
-    def __init__(self, package: OoxmlPackage, part: str) -> None:
+    def __init__(self, package: OoxmlPackage, part: str, file: BinaryIO) -> None:
+        self._file = file
         self.package = package
         self.part = part
         self.relations = package.relations(self.part)
@@ -332,6 +333,12 @@ class Workbook:
 
     def strings(self) -> SharedStrings:
         return self._strings
+
+    def close(self) -> None:
+        """Close the file, and free the strings, which take more memory than all else that is known of the workbook."""
+        self._file.close()
+        if (strings := self.__dict__.pop("_strings", None)) is not None:
+            strings.clear()  # readers of cells may refer to them until the next collection of cycles
 
     @cached_property
     def _strings(self) -> SharedStrings:
@@ -404,6 +411,11 @@ class XlsxSheet:
     def layout(self) -> Layout:
         return self._layout
 
+    def stored_bytes(self) -> int:
+        """Bytes of its part, not compressed."""
+        entry = self._workbook.package.archive.find(self._listed.part)
+        return 0 if entry is None else entry.size
+
     def _open_part(self) -> Opened:
         """Open the sheet's part, and read it up to its cells."""
         archive = self._workbook.package.archive
@@ -432,8 +444,8 @@ class XlsxSheet:
 
 def open_xlsx(file: BinaryIO, package: OoxmlPackage, part: str) -> Book:
     """Open a workbook whose worksheets are in their order; `part`: its workbook part."""
-    workbook = Workbook(package, part)
+    workbook = Workbook(package, part, file)
     sheets: list[Sheet] = [XlsxSheet(workbook, listed, index) for index, listed in enumerate(workbook.listed)]
     kind: Format = "xlsm" if workbook.has_macros else "xlsx"
     notes: dict[str, object] = {"epoch": 1904 if workbook.epoch_1904 else 1900}
-    return Book(file_format=kind, reader="own", sheets=sheets, notes=notes, source=file)
+    return Book(file_format=kind, reader="own", sheets=sheets, notes=notes, source=workbook)

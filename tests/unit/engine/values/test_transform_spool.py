@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from runner.engine.common.findings import FindingPlace
 from runner.engine.reading import NO_CACHED_VALUE, CellError, Layout
 from runner.engine.reading.books import turned
-from runner.engine.reading.spool import Room, SpooledSheet
+from runner.engine.reading.spool import LONG, Room, SpooledSheet
 from runner.engine.structure import CellRange, Column, Table
 from runner.engine.structure.tables import LeftRow, Proof, RowKind
 from runner.engine.tables.sources import SourceTable, chunks, group_by_reading
@@ -120,3 +120,32 @@ def test_rows_blank_in_a_tables_columns_are_no_rows_of_it():
     sheet = Rows([(1, ["a", None, 1]), (2, [None, None, 2]), (3, ["b", None, 3]), (4, [None, None, None, 9])])
     ((_, found),) = chunks([table(sheet, 1, 4, 1, 2)])
     assert (found.numbers, found.columns) == ([1, 3], [["a", "b"], [None, None]])
+
+
+class LongSheet(Rows):
+    """A sheet of which the file stores many bytes."""
+
+    def stored_bytes(self):
+        return LONG + 1
+
+
+def test_a_sheet_known_to_be_long_is_packed_from_its_first_row_on():
+    room = Room()
+    sheet = SpooledSheet(LongSheet([(n, [n, str(n)]) for n in range(1, 5000)]), room)
+    assert read(sheet) == read(sheet) == 4999
+    assert room.loose == Room().loose
+    assert room.left < Room().left
+
+
+@pytest.mark.parametrize("odd", ["a\x1fb", "", None, 7, "\ud800"])
+def test_texts_that_hardly_repeat_come_back_as_they_were(odd):
+    found = [(n, [f"text {n}", "same"]) for n in range(1, 200)] + [(200, [odd, "same"])]
+    sheet = SpooledSheet(Rows(found), Room())
+    assert by_rows(sheet.blocks()) == by_rows(sheet.blocks()) == by_rows(turned(found))
+    assert [block.columns[1][0] for block in sheet.columns({1})] == ["same"]
+
+
+def test_rows_with_gaps_between_them_keep_their_numbers():
+    found = [(n, [f"text {n}"]) for n in range(1, 300, 3)]
+    sheet = SpooledSheet(Rows(found), Room())
+    assert [n for n, _ in by_rows(sheet.blocks())] == [n for n, _ in by_rows(sheet.blocks())] == list(range(1, 300, 3))
