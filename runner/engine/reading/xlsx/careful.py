@@ -24,6 +24,7 @@ from runner.engine.reading.xlsx.markup import (
 
 _SEPARATOR = "\x1f"  # never in XML text
 _MEMO = 50_000  # dates, booleans and errors repeat; limits the cache
+_SAMPLE = 64  # indexes of shared strings that show whether those of a column repeat
 _EXACT = 1e15  # whole numbers below this are exact in a double
 _POINTS_NOWHERE = CellError("#VALUE!")  # for an index past the end of the strings
 
@@ -82,6 +83,7 @@ class CellReader:
         self._styles = styles
         self._epoch_1904 = epoch_1904
         self._shown: dict[int, StringMemo] = {}
+        self._repeated = StringMemo(self._shared_at)  # shared strings of columns that have few different ones
         self._memos: dict[str | NumberKind, StringMemo] = {
             "b": StringMemo(_boolean),
             "e": StringMemo(_error),
@@ -130,6 +132,8 @@ class CellReader:
     def _convert_plain(self, kind: str, style: int, texts: Sequence[str]) -> list[Value]:
         """Convert texts in their simplest form: an index of a shared string, a day or a number."""
         if kind == "s":
+            if len(set(texts[:_SAMPLE])) * 2 < min(len(texts), _SAMPLE):
+                return list(map(self._repeated.__getitem__, texts))
             try:
                 return list(map(self._strings().listed.__getitem__, map(int, texts)))
             except IndexError:
