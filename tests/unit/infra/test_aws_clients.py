@@ -43,3 +43,8 @@ def test_the_region_of_one_address_is_none_of_anothers(monkeypatch: pytest.Monke
     assert made_for(f"{own_server}&region=eu-west-1") == ("one", "eu-west-1")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     assert made_for(own_server) == ("one", "eu-central-1")
+
+
+def test_the_name_that_calls_carry_is_made_once():
+    with closing(client(parse_address("s3://a?region=eu-west-1"))) as made:
+        assert made.meta.config.user_agent.startswith("ade-drop Botocore/")
