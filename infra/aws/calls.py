@@ -51,7 +51,7 @@ def link_client(address: Address) -> Any:
 def _client(address: Address, read_timeout: float, connect_timeout: float, *, for_links: bool) -> Any:
     own_server = address.endpoint is not None
     config = Config(
-        user_agent=f"ade-drop Botocore/{botocore.__version__}",  # otherwise put together anew for each call
+        user_agent=f"ade-drop Botocore/{botocore.__version__}",  # otherwise put together again for each call
         connect_timeout=connect_timeout,
         read_timeout=read_timeout,
         retries={"total_max_attempts": 1},

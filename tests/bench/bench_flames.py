@@ -1,4 +1,5 @@
-"""Flame graphs of the other benchmarks, into docs/bench/: the box with a big file and with small ones, and the runner.
+"""Flame graphs of the other benchmarks, into docs/bench/: the box with a big file and with small ones, intake and runner
+with small ones, and a runner of the queue benchmark, over PostgreSQL and with a stand-in for the box.
 
 python -m tests.bench flames
 """
@@ -20,13 +21,15 @@ from runner.assembly import assemble
 from runner.engine import job
 from runner.sandbox.box.zygote import rehearse
 from runner.sandbox.jail import rehearsal
+from tests.bench import queue_worker
 from tests.bench.bench_drops import ROWS, distinct
 from tests.bench.bench_engine import MANIFEST, workbook
 from tests.bench.harness.environments import python_of
 from tests.bench.harness.figures import FOLDER
 from tests.bench.harness.flames import Stacks, draw, sampled
+from tests.support.postgres_server import cluster
 
-SMALL, BIG = 60, 100_000
+SMALL, BIG, QUEUED = 60, 100_000, 300
 
 
 def engine(source: Path, times: int) -> Stacks:
@@ -67,6 +70,26 @@ def runner(source: Path, times: int) -> Stacks:
     return stacks
 
 
+def queue(times: int) -> Stacks:
+    """A runner as `queue` has two of them, all in one thread."""
+    with contextlib.ExitStack() as opened:
+        folder = opened.enter_context(tempfile.TemporaryDirectory())
+        server = opened.enter_context(cluster())
+        os.environ |= {"BENCH_FOLDER": folder, "BENCH_DONE": f"{folder}/done"}
+        queue_worker.init(server.url)
+        settings = Settings.from_env(queue_worker.environment(server.url))
+        stack = opened.enter_context(open_stack(settings))
+        found = opened.enter_context(queue_worker.stand_ins(settings, stack.run_dir))
+        made = assemble(stack, found, Log(stream=io.StringIO()))
+        opened.callback(made.close)
+        queue_worker.send(server.url, 0, times)
+        with sampled() as stacks:
+            for _ in range(times):
+                for delivery in stack.queue.receive(most=1, wait=1, visibility=60):
+                    made.worker.handle(delivery)
+    return stacks
+
+
 def main(words: list[str]) -> None:
     del words
     python = python_of("frames")
@@ -76,6 +99,7 @@ def main(words: list[str]) -> None:
         ("engine", f"The box with {BIG:,} rows", engine(big, 1)),
         ("box", f"The box with {ROWS} rows", engine(small, SMALL)),
         ("runner", f"Intake and runner with drops of {ROWS} rows", runner(small, SMALL)),
+        ("queue", f"A runner over PostgreSQL, {QUEUED} jobs without a box", queue(QUEUED)),
     ):
         (FOLDER / f"flame-{name}.svg").write_text(draw(title, stacks))
         print(f"wrote {FOLDER.name}/flame-{name}.svg: {sum(stacks.values()):,} samples", flush=True)
