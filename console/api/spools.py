@@ -15,7 +15,7 @@ from secrets import token_hex
 SPOOL_PREFIX = "console-"
 _SPOOL_BYTES = 2 * 1024**3
 _IN_USE_SECONDS = 60.0
-_KEPT_SECONDS = 3600.0  # of a file that nobody asks for any more: what it is of may have been erased
+_LIFETIME_SECONDS = 3600.0  # of a file that nobody asks for any more: what it is of may have been erased
 
 
 class Spool:
@@ -49,7 +49,7 @@ class Spool:
     def tidy(self) -> None:
         """Delete what nobody has asked for in the last hour."""
         with self._lock:
-            since = time.monotonic() - _KEPT_SECONDS
+            since = time.monotonic() - _LIFETIME_SECONDS
             for name in [name for name, (_, asked) in self._stored.items() if asked < since]:
                 (self.folder / name).unlink(missing_ok=True)
                 del self._stored[name]
