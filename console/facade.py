@@ -150,19 +150,19 @@ class Facade:
 
     def timeline(self, job: Job) -> list[JobMoment]:
         """States, passes and failures of a job in the order in which they happened."""
-        found: list[JobMoment] = []
+        moments: list[JobMoment] = []
         if job.stamp:
-            found.append({"at": job.stamp, "what": "uploaded"})
-        found += [{"at": at, "what": state} for state, at in job.history]
+            moments.append({"at": job.stamp, "what": "uploaded"})
+        moments += [{"at": at, "what": state} for state, at in job.history]
         passes = job.summary.get("passes")
         if isinstance(passes, dict) and job.started_at is not None:
             at = job.started_at
             for name, seconds in passes.items():
                 if isinstance(seconds, int | float):
-                    found.append({"at": at, "what": f"pass {name}", "seconds": seconds})
+                    moments.append({"at": at, "what": f"pass {name}", "seconds": seconds})
                     at += seconds
         if job.error is not None:
-            found.append(
+            moments.append(
                 {
                     "at": job.ended_at or job.updated_at,
                     "what": "error",
@@ -171,7 +171,7 @@ class Facade:
                     "message": job.error.message,
                 }
             )
-        return sorted(found, key=lambda entry: entry["at"])
+        return sorted(moments, key=lambda entry: entry["at"])
 
     # Documents of a job
 
@@ -188,24 +188,24 @@ class Facade:
         compared with `review`."""
         if (known := self._asked.get((job.job_id, job.rev))) is not None:
             return known
-        found = signed(self.review(job))
-        if found and not job.unpublished:
-            self._asked.put((job.job_id, job.rev), found)
-        return found
+        questions = signed(self.review(job))
+        if questions and not job.unpublished:
+            self._asked.put((job.job_id, job.rev), questions)
+        return questions
 
     def waiting(self, tenant: str | None = None) -> tuple[Job, ...]:
         """Jobs in REVIEW, those that wait longest first, of the newest two thousand. Some may have gone on by now."""
         return self._of_tenant(self._waiting, tenant, self._list_waiting).get()
 
     def _list_waiting(self, tenant: str | None) -> tuple[Job, ...]:
-        query, found, cursor = JobQuery(tenant=tenant, states=frozenset({State.REVIEW})), tuple[Job, ...](), None
+        query, waiting, cursor = JobQuery(tenant=tenant, states=frozenset({State.REVIEW})), tuple[Job, ...](), None
         for _ in range(_WAITING_PAGES):
             page = self._stack.table.page(query, limit=_WAITING, cursor=cursor)
-            found = (*found, *page.jobs)[-_LONGEST_WAITING:]
+            waiting = (*waiting, *page.jobs)[-_LONGEST_WAITING:]
             cursor = page.cursor
             if cursor is None:
                 break
-        return found[::-1]
+        return waiting[::-1]
 
     def size(self, key: str) -> int:
         """Of an object; 0 if there is none."""
@@ -317,15 +317,15 @@ class Facade:
         if tenant is None:
             tally = self.tally()
             everybody = frozenset(tally.tenants) if tally.whole else None
-            found = self._past.with_changes(self._days.get(clock.now(), clock.steady(), tenants=everybody))
+            histories = self._past.with_changes(self._days.get(clock.now(), clock.steady(), tenants=everybody))
         else:
-            found = sender_histories(table.sender_ends(clock.now() - SENDER_SECONDS, tenant))
-        counted = {one.tenant for one in found}
+            histories = sender_histories(table.sender_ends(clock.now() - SENDER_SECONDS, tenant))
+        counted = {one.tenant for one in histories}
         tenants = [tenant] if tenant is not None else sorted(self.tally().tenants)
         rest = [name for name in tenants if name not in counted][:_WITHOUT_COUNTERS]
         for name in rest:
-            found += histories_of_jobs(table.page(JobQuery(tenant=name), limit=20).jobs)
-        return found
+            histories += histories_of_jobs(table.page(JobQuery(tenant=name), limit=20).jobs)
+        return histories
 
     def attention(self, tenant: str | None = None) -> list[Matter]:
         """What needs a person, the most urgent first, without what somebody took care of."""
@@ -344,20 +344,20 @@ class Facade:
             return table.page(JobQuery(states=frozenset(states), tenant=tenant, created_from=since), limit=limit).jobs
 
         waiting = jobs({State.AWAITING}, _WAITING)
-        found = attention.failures(jobs({State.FAILED, State.TIMED_OUT}, _FAILURES, now - _FAILURE_SECONDS))
-        found += attention.reviews(jobs({State.REVIEW}, _WAITING), now)
-        found += attention.incomplete(waiting, now)
-        found += attention.of_senders(self.sender_histories(tenant), now, waiting)
+        matters = attention.failures(jobs({State.FAILED, State.TIMED_OUT}, _FAILURES, now - _FAILURE_SECONDS))
+        matters += attention.reviews(jobs({State.REVIEW}, _WAITING), now)
+        matters += attention.incomplete(waiting, now)
+        matters += attention.of_senders(self.sender_histories(tenant), now, waiting)
         overdue = table.attention(now - attention.STUCK_SECONDS, limit=_WAITING)
         queue: QueueStats | None = None
         dead: tuple[DeadLetter, ...] = ()
         with contextlib.suppress(StoreUnavailable):
             queue = self._queue.get() if tenant is None else None
             dead = self._stack.queue.dead(limit=_WAITING) if tenant is None and queue is not None and queue.dead else ()
-        found += attention.buried(dead)
+        matters += attention.buried(dead)
         stuck = [job for job in overdue if tenant in (None, job.tenant)]
-        found += attention.stuck(stuck, queue, now, paused=any(one.tenant is None for one in self._pauses.get()))
-        return attention.unresolved(found, table.resolutions())
+        matters += attention.stuck(stuck, queue, now, paused=any(one.tenant is None for one in self._pauses.get()))
+        return attention.unresolved(matters, table.resolutions())
 
     def senders(self, tenant: str | None = None) -> list[SenderFacts]:
         """Tenants and workflows of the newest jobs, each with its last drops and how they went."""
@@ -379,11 +379,11 @@ class Facade:
 
     def _list_senders(self, tenant: str | None) -> list[SenderFacts]:
         names = [tenant] if tenant is not None else sorted(self.tally().tenants)
-        found: dict[tuple[str, str], list[Job]] = {}
+        by_sender: dict[tuple[str, str], list[Job]] = {}
         for name in names[:_RECENT]:
             for job in self._stack.table.page(JobQuery(tenant=name), limit=100).jobs:
-                found.setdefault((job.tenant, job.workflow), []).append(job)
-        return [_sender_facts(jobs) for jobs in found.values()]
+                by_sender.setdefault((job.tenant, job.workflow), []).append(job)
+        return [_sender_facts(jobs) for jobs in by_sender.values()]
 
     def memories(self, tenant: str | None = None, *, after: str = "") -> Iterator[tuple[ObjectInfo, str, str]]:
         """The memories of one tenant or of all after a key: object, tenant, workflow; in the order of their keys.
@@ -564,11 +564,11 @@ class _PastHistories:
         if self._known[0] != counters.generation:
             past = {(one.tenant, one.workflow): one for one in sender_histories(counters.past)}
             self._known = (counters.generation, past)
-        found = dict(self._known[1])
+        by_sender = dict(self._known[1])
         for one in sender_histories(counters.changing):
-            before = found.get((one.tenant, one.workflow))
-            found[one.tenant, one.workflow] = one if before is None else before.with_days(one.days)
-        return list(found.values())
+            before = by_sender.get((one.tenant, one.workflow))
+            by_sender[one.tenant, one.workflow] = one if before is None else before.with_days(one.days)
+        return list(by_sender.values())
 
 
 @dataclass(frozen=True, slots=True)
