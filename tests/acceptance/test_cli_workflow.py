@@ -60,6 +60,7 @@ def test_history_is_replayed_with_the_draft_then_promoted_and_published_again(ad
     fields = [{**field, "required": True} for field in SHARED["fields"][:1]]
     ade.write("manifest.json", {**SHARED, "fields": fields})
     ade("workflow", "draft", "members", ".")
+    assert "there is nothing to compare" in ade("replay", "members", "--tenant", "nobody").err
     stopped = ade("replay", "members", "--timeout", "0", "--json", expect=3)
     assert "goes on with the same command" in stopped.err
     ade("run", "--drain")

@@ -65,7 +65,9 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         if replayer.lacking:
             raise UsageError(f"version {version.id} needs {', '.join(replayer.lacking)}; put it into the bucket")
         pairs = replayer.pairs()
-        if pairs and not wire.runners(stack):
+        if not pairs:
+            out.note("no ended job of this workflow fits: there is nothing to compare")
+        elif not wire.runners(stack):
             out.note("no runner is alive on this machine: the jobs wait until `ade up` or `ade run` is started")
         progress, until = Progress(), None if args.timeout is None else stack.clock.steady() + args.timeout
         done = replayer.feed(
