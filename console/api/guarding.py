@@ -155,7 +155,7 @@ class Guard:
         if grant is None:
             self._slow_down(f"{_GUESS}{_peer(request)}", _GUESSES, _GUESSES * 4)
             raise ProblemError(HTTPStatus.NOT_FOUND, "there is no such upload link, or it is over; ask for another")
-        # Counted apart: what refills visits to the page would refill uploads.
+        # Counted apart: what refills views of the page would refill uploads.
         if request.method == "POST":
             self._slow_down(f"upload by {grant.id}", _UPLOADS, _UPLOADS_AT_ONCE)
         else:
