@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cache
 from typing import Any, TypedDict, Unpack
 
 from pydantic import TypeAdapter
@@ -665,7 +666,13 @@ _FIRST = frozenset(
 )  # fmt: skip
 _THIRD = frozenset({Verdict.EMPTY_INPUT, Verdict.ENGINE_FAILED})
 
-_CODEC = TypeAdapter(Job)
+
+@cache
+def job_codec() -> TypeAdapter[Job]:
+    """What reads and writes records; made on first use, since a command that has no table does without."""
+    return TypeAdapter(Job)
+
+
 _KNOWN = frozenset(field.name for field in fields(Job)) - {"unknown"}
 
 
@@ -685,7 +692,7 @@ def record_version(job: Job) -> int:
 
 def dump_job(job: Job) -> str:
     record: dict[str, object] = {"v": record_version(job)}
-    record |= _CODEC.dump_python(job, mode="json", exclude_defaults=True, exclude={"unknown"})
+    record |= job_codec().dump_python(job, mode="json", exclude_defaults=True, exclude={"unknown"})
     return to_json(record | job.unknown, inf_nan_mode="null").decode()
 
 
@@ -697,7 +704,7 @@ def load_job(text: str | bytes, name: str = "") -> Job:
             raise ValueError(f"it holds a {type(record).__name__}")  # noqa: TRY004 - as every other bad record
         version_of(record.pop("v", 1), name)
         unknown = {field: record.pop(field) for field in record.keys() - _KNOWN}
-        job = _CODEC.validate_python(record)
+        job = job_codec().validate_python(record)
     except ValueError as error:
         first = str(error).splitlines()
         raise RowUnreadable(
@@ -718,7 +725,7 @@ def version_of(version: Any, name: str) -> int:
 
 def job_dict(job: Job) -> dict[str, Any]:
     """The documented shape behind `--json`: plain values only. Without receivers: a webhook's URL may be its secret."""
-    shown: dict[str, Any] = _CODEC.dump_python(job, mode="json", exclude={"unknown", "notify", "notices"})
+    shown: dict[str, Any] = job_codec().dump_python(job, mode="json", exclude={"unknown", "notify", "notices"})
     shown["outcome"], shown["expires_at"] = job.outcome, job.expires_at
     if job.error is not None:
         shown["error"]["fault"] = job.error.fault

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from core.chores import wake_at
 from core.errors import StoreUnavailable
-from core.jobs import Job
+from core.jobs import Job, job_codec
 from core.ports import Clock, Hasty, JobTable, Marks, ObjectStore, WorkQueue
 from core.settings import Settings
 from infra.addresses import Address, is_postgres, parse_address
@@ -127,6 +127,7 @@ def refuse_unfinished(data_dir: Path) -> None:
 
 def load_adapters(settings: Settings) -> None:
     """Import what `open_stack` would, and open nothing: for a process that forks others which then open their own."""
+    job_codec()
     if settings.store_url:
         import infra.aws.s3  # noqa: PLC0415 - as below
     if is_postgres(settings.table_url) or is_postgres(settings.queue_url):
