@@ -194,7 +194,8 @@ class Artifact:
         return [name for name in first if all(name in valueless for valueless in others)][:_EMPTY_FIELDS]
 
     def blanks_by_limited_field(self) -> dict[str, int]:
-        """How many blanks all tables have in the fields whose `max_blank_share` limits them; `too_blank` judges it."""
+        """Return how many blanks all tables have in the fields whose `max_blank_share` limits them; `too_blank` judges
+        it."""
         counts: dict[str, int] = {}
         for stream in self._streams:
             for name, count in stream.blanks_by_limited_field.items():
@@ -315,7 +316,7 @@ class Artifact:
         return "no column of any table matches a declared field" if books.skipped else ""
 
     def _stream_of(self, table: SourceTable) -> TableStream | None:
-        """What ran a table's rows through the passes; None if it is not in use."""
+        """Return what ran a table's rows through the passes; None if it is not in use."""
         return next((stream for stream in self._streams if stream.table_id == table.id), None)
 
     def _made(self, table: SourceTable, books: TableBooks) -> Json:
@@ -496,7 +497,8 @@ def _as_json(document: Json, sheets: list[Json]) -> str:
 
 
 def _text(value: object) -> str:
-    """A value as indented JSON: what json.dumps writes with indent=1, whose encoder for that is three times as slow."""
+    """Return a value as indented JSON: what json.dumps writes with indent=1, whose encoder for that is three times as
+    slow."""
     return _indented(value, "\n")
 
 
@@ -522,10 +524,10 @@ _WORDS: Final[Mapping[Any, str]] = {True: "true", False: "false", None: "null"}
 
 
 def _lines(values: Any) -> str:
-    """A list as JSON with one line for each item."""
+    """Return a list as JSON with one line for each item."""
     return "[" + ",".join("\n" + json.dumps(value, separators=(",", ":")) for value in values) + "]"
 
 
 def _object(texts: dict[str, str]) -> str:
-    """An object as JSON, of keys and texts that are JSON already."""
+    """Return an object as JSON, of keys and texts that are JSON already."""
     return "{\n" + ",\n".join(f"{json.dumps(name)}: {text}" for name, text in texts.items()) + "\n}"

@@ -41,7 +41,7 @@ def _own_spec(name: str) -> ModuleSpec | None:
 
 
 def _place(spec: ModuleSpec | None) -> object:
-    """Where a module is; None: nowhere."""
+    """Return where a module is; None: nowhere."""
     return None if spec is None else spec.origin or list(spec.submodule_search_locations or ())
 
 

@@ -163,7 +163,7 @@ def _inspect(order: InspectOrder) -> FinalEvent:
 
 
 def _read_decision(order: Order) -> Json | None:
-    """What a person decided; None if nobody did. It was validated before it was staged."""
+    """Return what a person decided; None if nobody did. It was validated before it was staged."""
     if order.decision is None:
         return None
     body: Json = json.loads(order.decision.path.read_bytes())
@@ -399,7 +399,7 @@ class EngineJob:
         return mapped
 
     def _asked_for(self, table: MappedTable) -> bool | None:
-        """What somebody said about whether a table is to be used; None if nobody did."""
+        """Return what somebody said about whether a table is to be used; None if nobody did."""
         place = table.source.place
         answer = self.answers.uses(place.table)
         if answer is None and self.answers.skips(place.input, place.sheet) is False:

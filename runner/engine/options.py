@@ -104,13 +104,13 @@ class ReadingOptions(NamedTuple):
         return cls(**options)
 
     def with_captions(self) -> Self:
-        """The same options for a job with a field that takes captions."""
+        """Return the same options for a job with a field that takes captions."""
         column = self.group_column if self.fills_groups else ""
         return self._replace(group_rows="fill", group_column=column, heads_count=True)
 
 
 def _split_tables(items: Sequence[str | Mapping[str, Any]]) -> tuple[tuple[str, ...], tuple[ShapedSheet, ...]]:
-    """The names among the items of `reading.tables`, and the objects among them."""
+    """Return the names among the items of `reading.tables`, and the objects among them."""
     names = tuple(item for item in items if isinstance(item, str))
     return names, tuple(ShapedSheet.parse(item) for item in items if isinstance(item, Mapping))
 
@@ -128,7 +128,7 @@ class UnpivotOptions(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
-        """The `rows.unpivot` of a validated manifest."""
+        """Return the `rows.unpivot` of a validated manifest."""
         return cls(tuple(raw["columns"]), raw["name_to"], raw["value_to"], raw.get("blanks") != "keep")
 
 
@@ -233,7 +233,7 @@ class RowComparison(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
-        """The `when` or `then` of a rule of a validated manifest."""
+        """Return the `when` or `then` of a rule of a validated manifest."""
         return cls(raw["field"], raw["op"], raw.get("value"), raw.get("other"))
 
 
@@ -413,5 +413,5 @@ def why_asked(review: str, on_drift: str) -> str:
 
 
 def _drift(raw: Mapping[str, Any]) -> str:
-    """What a manifest asks for if columns differ from the sender's last drop: accept unless it says."""
+    """Return what a manifest asks for if columns differ from the sender's last drop: accept unless it says."""
     return (raw.get("drift") or {}).get("columns") or "accept"

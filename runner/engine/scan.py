@@ -19,17 +19,17 @@ from runner.engine.structure import find_tables
 
 
 def scan_file(path: str | Path) -> dict[str, object]:
-    """The sheets and tables of a file, or why it cannot be read. Never raises."""
+    """Return the sheets and tables of a file, or why it cannot be read. Never raises."""
     return _guarded(path, _sheets)
 
 
 def map_file(path: str | Path, order: dict[str, Any]) -> dict[str, object]:
-    """The tables of a file with each column's field, or why it cannot be read. Never raises."""
+    """Return the tables of a file with each column's field, or why it cannot be read. Never raises."""
     return _guarded(path, lambda path: _tables(path, order))
 
 
 def _guarded(path: str | Path, scan: Callable[[str | Path], dict[str, object]]) -> dict[str, object]:
-    """What a scan found in a file, or in words why it cannot be scanned."""
+    """Return what a scan found in a file, or in words why it cannot be scanned."""
     try:
         return {"file": str(path), **scan(path)}
     except InputUnreadable as error:
@@ -47,7 +47,7 @@ def _guarded(path: str | Path, scan: Callable[[str | Path], dict[str, object]]) 
 
 
 def _sheets(path: str | Path) -> dict[str, object]:
-    """The tables of each sheet of a file."""
+    """Return the tables of each sheet of a file."""
     with open_book(path, name=Path(path).name) as book:
         sheets = [
             {"name": sheet.name, "tables": [table.as_dict() for table in find_tables(sheet)]} for sheet in book.sheets
@@ -56,7 +56,7 @@ def _sheets(path: str | Path) -> dict[str, object]:
 
 
 def _tables(path: str | Path, order: dict[str, Any]) -> dict[str, object]:
-    """The tables of a file with their columns mapped by an order's manifest."""
+    """Return the tables of a file with their columns mapped by an order's manifest."""
     source = {"role": "primary", "name": Path(path).name, "path": str(Path(path).absolute())}
     asked = {"order": 1, **order, "inputs": [source, *order.get("inputs", ())], "outputs": {}}
     tables = EngineJob(read_order(asked, Path.cwd()), EventWriter(None)).map_only()
@@ -64,7 +64,7 @@ def _tables(path: str | Path, order: dict[str, Any]) -> dict[str, object]:
 
 
 def _table(table: MappedTable) -> dict[str, object]:
-    """A table as its JSON form: where it is, its header and its mapped columns."""
+    """Return a table as its JSON form: where it is, its header and its mapped columns."""
     return {
         "sheet": table.source.place.sheet,
         "range": table.source.table.range.a1,

@@ -28,12 +28,12 @@ def column_number(name: str) -> int:
 
 
 def cell(row: int, column: int) -> str:
-    """The address of a cell: B7."""
+    """Return the address of a cell: B7."""
     return f"{letters(column)}{row}"
 
 
 def area(first_row: int, first_column: int, last_row: int, last_column: int) -> str:
-    """The address of an area: A1:C5."""
+    """Return the address of an area: A1:C5."""
     return f"{cell(first_row, first_column)}:{cell(last_row, last_column)}"
 
 

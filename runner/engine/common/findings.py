@@ -68,7 +68,7 @@ class Finding(NamedTuple):
         return a1.cell(self.row, self.column)
 
     def as_dict(self) -> Json:
-        """The finding as artifact.json has it."""
+        """Return the finding as artifact.json has it."""
         place = self.place
         parts: Json = {
             "code": self.code,
@@ -109,7 +109,7 @@ class ChosenReading(NamedTuple):
     settle: str | None  # a line of the manifest
 
     def as_dict(self) -> Json:
-        """The choice as artifact.json has it."""
+        """Return the choice as artifact.json has it."""
         place = self.place
         parts = {
             "kind": self.kind,

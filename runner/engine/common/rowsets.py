@@ -54,7 +54,7 @@ class RowSet:
         return zip(self._firsts, self._lasts, strict=True)
 
     def __len__(self) -> int:
-        """How many runs there are."""
+        """Return how many runs there are."""
         return len(self._firsts)
 
     def __bool__(self) -> bool:
@@ -86,7 +86,7 @@ class RowSet:
         return RowSet(_runs_without(self, other))
 
     def numbers(self) -> Iterator[int]:
-        """The rows, one by one."""
+        """Yield the rows, one by one."""
         for first, last in self:
             yield from range(first, last + 1)
 

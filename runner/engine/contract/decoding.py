@@ -73,7 +73,7 @@ class JsonObject:
         return tuple(items)
 
     def texts_of(self, *keys: str) -> dict[str, str]:
-        """The texts of several keys, by key."""
+        """Return the texts of several keys, by key."""
         return {key: self.text(key) for key in keys}
 
     def counts(self, key: str) -> tuple[int, ...]:
@@ -96,7 +96,7 @@ class JsonObject:
 
 
 def written_place(place: Place) -> str | int:
-    """A place as an order writes it."""
+    """Return a place as an order writes it."""
     return place if isinstance(place, int) else str(place)
 
 

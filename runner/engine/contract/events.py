@@ -144,7 +144,7 @@ _EVENTS: Final[Mapping[str, Callable[[Json], Event]]] = {
 
 
 def decode_event(raw: Json) -> Event | None:
-    """An event of a box, reduced to its known parts; None for an unknown one. Raises ContractBroken."""
+    """Return an event of a box, reduced to its known parts; None for an unknown one. Raises ContractBroken."""
     name = raw.get("event")
     if not isinstance(name, str):
         raise ContractBroken("a line without an event")

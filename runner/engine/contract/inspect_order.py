@@ -72,7 +72,7 @@ class InspectOrder:
         require(len(self.results) == (2 if self.what == COMPARE else 1), "an inspection of too many or few results")
 
     def below(self, folder: Path) -> Self:
-        """The same order with its paths below a folder."""
+        """Return the same order with its paths below a folder."""
         results = tuple(result.below(folder) for result in self.results)
         return replace(self, results=results, outputs=all_below(folder, self.outputs))
 

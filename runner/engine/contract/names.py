@@ -117,6 +117,6 @@ def is_data(name: str) -> bool:
 
 
 def data_files(formats: Iterable[str]) -> tuple[OutputName, ...]:
-    """The files that these formats give; whatever is not a workbook comes with its schema."""
+    """Return the files that these formats give; whatever is not a workbook comes with its schema."""
     named = tuple(DATA_FORMATS[name] for name in formats)
     return named if set(named) <= {OutputName.WORKBOOK} else (*named, OutputName.SCHEMA)

@@ -156,7 +156,7 @@ class StagedFile:
         return {"path": str(self.path), **self.facts()}
 
     def facts(self) -> dict[str, str]:
-        """How the artifact names it."""
+        """Return how the artifact names it."""
         return {"key": self.key, "version": self.version, "sha256": self.sha256}
 
     @classmethod
@@ -208,7 +208,7 @@ class DecisionFile:
         return {"path": str(self.path), **self.facts()}
 
     def facts(self) -> dict[str, str]:
-        """How artifact.json and review.json name it."""
+        """Return how artifact.json and review.json name it."""
         return {"key": self.key, "version": self.version, "sha256": self.sha256, "by": self.by}
 
     @classmethod

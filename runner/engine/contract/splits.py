@@ -38,7 +38,7 @@ class SplitBy:
         return (*_label_values(self.values), OTHER)
 
     def files(self, formats: Iterable[str]) -> tuple[str, ...]:
-        """The names of all files, by label and then by format."""
+        """Return the names of all files, by label and then by format."""
         kinds = tuple(formats)
         return tuple(split_name(label, kind) for label in self.labels for kind in kinds)
 

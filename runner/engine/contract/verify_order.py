@@ -179,5 +179,5 @@ class VerifyOrder:
 
 
 def encode_overlays(overlays: Sequence[AppliedOverlay]) -> Json:
-    """The overlays as an order has them; nothing if there are none."""
+    """Return the overlays as an order has them; nothing if there are none."""
     return {"overlays": [overlay.encode() for overlay in overlays]} if overlays else {}

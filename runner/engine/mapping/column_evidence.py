@@ -86,7 +86,8 @@ class ColumnEvidence:
         self._fields_concerned |= self._near_to.keys()
 
     def sure(self) -> list[int]:
-        """The fields that the column plainly is: by name, by what its header means, or because it was confirmed."""
+        """Return the fields that the column plainly is: by name, by what its header means, or because it was
+        confirmed."""
         return [n for n in self._fields_concerned if self._is_plainly(n)]
 
     def _is_plainly(self, n: int) -> bool:
@@ -207,7 +208,7 @@ class ColumnEvidence:
         return totals
 
     def like(self, n: int) -> str:
-        """The confirmed header of a field that is most like this one; empty if there is none."""
+        """Return the confirmed header of a field that is most like this one; empty if there is none."""
         return self._likely.nearest.get(self._target.fields[n].name, _FAR)[1]
 
     def _meaning_numbers(self, n: int | None) -> dict[str, float]:

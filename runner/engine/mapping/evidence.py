@@ -141,7 +141,7 @@ class Weigher:
         return totals
 
     def named(self, at: int) -> frozenset[int]:
-        """The fields one of whose names the column's header is."""
+        """Return the fields one of whose names the column's header is."""
         return self._columns[at].named
 
     def is_another_one(self, at: int, n: int) -> bool:
@@ -158,11 +158,12 @@ class Weigher:
         return [bool(other) and self._target.statements_of(field).leaves_open(headers[0], other) for other in others]
 
     def contrary(self, at: int) -> Mapping[int, str]:
-        """The fields that a column would be like but for what its header contradicts them in."""
+        """Return the fields that a column would be like but for what its header contradicts them in."""
         return self._columns[at].contrary
 
     def odd_kind(self, sample: Sample, n: int) -> str:
-        """What a column's values plainly are, if a text field never has such values; empty if it may have them."""
+        """Return what a column's values plainly are, if a text field never has such values; empty if it may have
+        them."""
         return self._target.odd_kind(n, sample)
 
     def evidence(self, position: int, field: int) -> Evidence:
@@ -189,15 +190,15 @@ class Weigher:
         return self._evidence_by_pair[position, field]
 
     def contributions(self, at: int, n: int) -> tuple[Contribution, ...]:
-        """What speaks for a pair and against it, as the artifact lists it."""
+        """Return what speaks for a pair and against it, as the artifact lists it."""
         return contributions(self.evidence(at, n), self._target.fields[n], self._target.classes[n])
 
     def _fields_with_rules(self, at: int) -> list[int]:
-        """The fields that a Python rule has said something about."""
+        """Return the fields that a Python rule has said something about."""
         return [self._target.called[name] for name, points in self._detected.get(at, {}).items() if points]
 
     def _rule_points(self, at: int, n: int) -> float:
-        """The sum of the points that Python rules give a pair."""
+        """Return the sum of the points that Python rules give a pair."""
         return round(sum(c.delta for c in self._detected.get(at, {}).get(self._target.fields[n].name, ())), 4)
 
     def _neighbour_scores(self) -> dict[int, dict[int, float]]:

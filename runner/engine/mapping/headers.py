@@ -86,13 +86,14 @@ def spelled_out(text: str) -> tuple[str, ...]:
 
 
 def bare_words(header: str) -> frozenset[str]:
-    """The words of a header without what is in brackets, if anything is left then and it does not qualify them."""
+    """Return the words of a header without what is in brackets, if anything is left then and it does not qualify
+    them."""
     bare = essence(header)
     return words(bare if bare and bare != normalized(header) else header)
 
 
 def _singular(word: str) -> str:
-    """A word without the s of a plural."""
+    """Return a word without the s of a plural."""
     return word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] not in "su" else word
 
 
@@ -195,13 +196,13 @@ def are_numbered(header: str, other: str) -> bool:
 
 
 def extra_words(header: str, name: str) -> frozenset[str] | None:
-    """What a header says more than a name, but for words such as `primary`; None if it lacks something."""
+    """Return what a header says more than a name, but for words such as `primary`; None if it lacks something."""
     _, header_only, name_only = _compare_words(bare_words(header), words(name))
     return None if _is_specific(name_only) else unqualified(frozenset(header_only))
 
 
 def count_specific(header_words: frozenset[str], name_words: frozenset[str]) -> int:
-    """How many words that are not generic only one side has."""
+    """Return how many words that are not generic only one side has."""
     _, header_only, name_only = _compare_words(header_words, name_words)
     return sum(_weight(word) == 1 for word in header_only | name_only)
 
@@ -238,7 +239,7 @@ def _rarity(field_count: int) -> float:
 
 
 def _weight(word: str) -> float:
-    """How much a word says: 1, and less if it is generic."""
+    """Return how much a word says: 1, and less if it is generic."""
     return 0.4 if word in GENERIC else 1.0
 
 

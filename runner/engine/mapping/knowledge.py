@@ -115,7 +115,7 @@ def _score_ambiguous(names: str) -> dict[str, float]:
 
 
 def _spelled(text: str) -> tuple[str, ...]:
-    """A text as headers are normalized; one with umlauts also with two letters for each."""
+    """Return a text as headers are normalized; one with umlauts also with two letters for each."""
     return (text,) if text.isascii() else (normalized(text), normalized(text.translate(_UMLAUTS)))
 
 
@@ -228,7 +228,7 @@ def _knowledge() -> _Knowledge:
 
 
 def concept(name: str) -> Concept:
-    """The concept of a name, which is one of those that are known."""
+    """Return the concept of a name, which is one of those that are known."""
     return _knowledge().concepts[name]
 
 
@@ -238,12 +238,12 @@ def is_technical(name: str) -> bool:
 
 
 def vocabulary(name: str) -> frozenset[str]:
-    """The words of a vocabulary: streets, first names, countries."""
+    """Return the words of a vocabulary: streets, first names, countries."""
     return _knowledge().vocabulary[name]
 
 
 def partners(name: str) -> frozenset[str]:
-    """The concepts that are often beside a concept: a longitude beside a latitude."""
+    """Return the concepts that are often beside a concept: a longitude beside a latitude."""
     return _knowledge().partners.get(name, frozenset())
 
 
@@ -269,12 +269,13 @@ def are_opposite(some: frozenset[str], others: frozenset[str]) -> bool:
 
 
 def unqualified(words: frozenset[str]) -> frozenset[str]:
-    """A header's words without those that say that this is the column which is usually meant, and without numbers."""
+    """Return a header's words without those that say that this is the column which is usually meant, and without
+    numbers."""
     return frozenset(w for w in words if w not in _knowledge().preferred and not w.isdecimal())
 
 
 def similar_to(word: str) -> frozenset[str]:
-    """The words that often stand for it, and it for them: type and class, begin and start."""
+    """Return the words that often stand for it, and it for them: type and class, begin and start."""
     return _knowledge().similar.get(word, frozenset())
 
 
@@ -323,7 +324,7 @@ def _spelled_out(header: str) -> str:
 
 
 def _set_phrase(parts: tuple[str, ...], at: int) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """The longest phrase of the parts that starts `at` one of them, and what it means; None if none does."""
+    """Return the longest phrase of the parts that starts `at` one of them, and what it means; None if none does."""
     runs = _knowledge().sayings.get(parts[at], ())
     return next((phrase for phrase in runs if parts[at : at + len(phrase[0])] == phrase[0]), None)
 
@@ -349,7 +350,7 @@ def split_words(part: str, *, last: bool = True) -> tuple[tuple[str, ...], int]:
 
 
 def usual_spelling(part: str) -> tuple[str, ...]:
-    """A run of letters or digits in its usual spelling, or the words that it is made of."""
+    """Return a run of letters or digits in its usual spelling, or the words that it is made of."""
     return (part,) if part.isdecimal() or len(part) < 2 else split_words(part)[0]
 
 
@@ -521,6 +522,6 @@ def _known_phrases(words: frozenset[str]) -> set[frozenset[str]]:
 
 
 def folded_words(text: str) -> list[str]:
-    """The words of a cell's text, for looking them up in a vocabulary."""
+    """Return the words of a cell's text, for looking them up in a vocabulary."""
     plain = text if text.isascii() else unicodedata.normalize("NFC", text)
     return plain.casefold().replace(",", " ").replace(".", " ").split()

@@ -40,11 +40,11 @@ def read_model() -> MatcherModel:
 
 @cache
 def model() -> MatcherModel:
-    """The weights that are in use."""
+    """Return the weights that are in use."""
     return read_model()
 
 
 def weighed(numbers: Mapping[str, float]) -> float:
-    """The log-odds of some numbers of a pair, without those that every pair starts with."""
+    """Return the log-odds of some numbers of a pair, without those that every pair starts with."""
     weights = model().pair
     return sum([weights[name] * x for name, x in numbers.items()])

@@ -228,7 +228,7 @@ def _with_prefix(word: str, rest: list[str]) -> tuple[_Entry | None, int]:
 
 
 def _currencies(word: str) -> frozenset[str]:
-    """The currencies that a word may stand for; none if it is not one."""
+    """Return the currencies that a word may stand for; none if it is not one."""
     entry = _measures().entries.get(word)
     return entry.currencies if entry is not None else frozenset()
 

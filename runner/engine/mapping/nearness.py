@@ -265,40 +265,41 @@ class _ValueIndex:
 
 @lru_cache(maxsize=8192)
 def _value_words(text: str) -> tuple[str, ...]:
-    """The words of a value; bare numbers and single letters are none."""
+    """Return the words of a value; bare numbers and single letters are none."""
     words = normalized(text[:_LONGEST]).split()[:_WORDS]
     return tuple(dict.fromkeys(word for word in words if len(word) > 1 and not word.isdecimal()))
 
 
 @lru_cache(maxsize=16384)
 def tokens(text: str) -> tuple[str, ...]:
-    """The different words of a header or name as they are written, numbers apart."""
+    """Return the different words of a header or name as they are written, numbers apart."""
     return tuple(dict.fromkeys(LETTERS_OR_DIGITS.findall(normalized(text))))[:_WORDS]
 
 
 def _initials(words: Iterable[str]) -> str:
-    """The first letters of words."""
+    """Return the first letters of words."""
     return "".join([word[0] for word in words])
 
 
 def _most(fields: int) -> int:
-    """How many of so many fields may share a word that leads to them: that bounds what a column costs."""
+    """Return how many of so many fields may share a word that leads to them: that bounds what a column costs."""
     least, share, most = _COMMON
     return min(most, max(least, round(share * fields)))
 
 
 def rarity(word: str, having: float, fields: int) -> float:
-    """How much a word counts that `having` of the fields have: 1 if none has it, less the more of them have it."""
+    """Return how much a word counts that `having` of the fields have: 1 if none has it, less the more of them have
+    it."""
     much = log(1 + fields / having) / log(1 + fields / _UNSEEN) if fields else 0.0
     return _LITTLE * much if word in _LITTLE_WORDS else much
 
 
 def _content(description: str) -> tuple[str, ...]:
-    """The different words of a description that say something."""
+    """Return the different words of a description that say something."""
     words = LETTERS_OR_DIGITS.findall(normalized(first_sentence(description)))
     return tuple(dict.fromkeys(word for word in words if word not in _LITTLE_WORDS))[: 2 * _WORDS]
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a description, which may go on about exceptions and sources."""
+    """Return the first sentence of a description, which may go on about exceptions and sources."""
     return text.partition(". ")[0].partition(";")[0]

@@ -70,7 +70,7 @@ class Sample:
         return self._class_log_odds
 
     def shares(self) -> Mapping[str, float]:
-        """The shares of values by their traits; empty where there are too few."""
+        """Return the shares of values by their traits; empty where there are too few."""
         traits = self._all_traits() if len(self.texts) >= odd_values.FEWEST else None
         return dict(zip(TRAITS, traits, strict=True)) if traits else {}
 

@@ -183,16 +183,17 @@ class _Chooser:
                     yield at, n
 
     def choices(self) -> list[MappingChoice]:
-        """What was decided for each column, and why."""
+        """Return what was decided for each column, and why."""
         return [self._make_choice(column) for column in self._columns.values()]
 
     def _chance(self, column: int, field: int, without: frozenset[int] = frozenset()) -> float:
-        """How likely a pair is among the fields of its column and none, apart from fields that are out of question."""
+        """Return how likely a pair is among the fields of its column and none, apart from fields that are out of
+        question."""
         odds = self._odds[column]
         return odds[field] / (self._total_odds[column] - sum([odds[n] for n in without]))
 
     def _probability_alone(self, column: int, field: int) -> float:
-        """How likely a pair is against no field, whatever other fields the column may be."""
+        """Return how likely a pair is against no field, whatever other fields the column may be."""
         odds = self._odds[column][field]
         return odds / (1.0 + odds)
 

@@ -173,7 +173,7 @@ class MappedTable:
                 self.choices[at] = choice._replace(field=None, contributors=(), note=note_, doubt=None, tier="none")
 
     def letters(self, position: int) -> str:
-        """The letters of a column in the sheet."""
+        """Return the letters of a column in the sheet."""
         return a1.letters(self.source.columns[position].index)
 
     def column_facts(self, choice: MappingChoice) -> Json:
@@ -338,7 +338,7 @@ class MappedTable:
         )  # fmt: skip
 
     def converter(self, field: Field, index: int) -> Converter:
-        """What converts the column at a position to a field's type, by the column's conventions."""
+        """Return what converts the column at a position to a field's type, by the column's conventions."""
         return Converter(field, self.samples[index], self.conventions.get(index), epoch_1904=self.source.epoch_1904)
 
 
@@ -433,7 +433,7 @@ def _without_hash(columns: Sequence[ColumnIn]) -> list[ColumnIn]:
 
 
 def _letters_named(fields: Sequence[Field]) -> frozenset[str]:
-    """The letters of columns that synonyms name, as they may where there is no header row: `B` or `Column B`."""
+    """Return the letters of columns that synonyms name, as they may where there is no header row: `B` or `Column B`."""
     spelled = (s.casefold().removeprefix("column").strip().upper() for f in fields for s in f.synonyms)
     return frozenset(spelled)
 
@@ -570,7 +570,7 @@ def expects_columns(fields: Sequence[Field], computed: Collection[str | None]) -
 
 
 def unused_rules(tables: Sequence[MappedTable], fields: Sequence[Field], computed: Collection[str]) -> list[str]:
-    """The names of fields that only a file in columns/ speaks of and that no table has."""
+    """Return the names of fields that only a file in columns/ speaks of and that no table has."""
     mapped = {name for table in tables for name in table.fields}
     return [f.name for f in fields if not f.declared and f.name not in mapped and f.name not in computed and tables]
 

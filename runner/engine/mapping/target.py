@@ -123,7 +123,7 @@ class Target:
 
 
 def texts_of(field: Field) -> list[str]:
-    """What a field is called, and what it is described as."""
+    """Return what a field is called, and what it is described as."""
     names = [text for text, _ in field.names[:8]]
     return [*names, first_sentence(field.description)] if field.description else names
 
@@ -149,6 +149,6 @@ def concepts_by_field(fields: Sequence[Field]) -> list[tuple[str, ...]]:
 
 
 def field_classes(field: Field, concepts: Iterable[str]) -> frozenset[str]:
-    """The classes of values that a field may have; if it is nothing that is known, those of its last word."""
+    """Return the classes of values that a field may have; if it is nothing that is known, those of its last word."""
     known = frozenset(knowledge.concept(name).values for name in concepts) or _CLASSES.get(field.type, _NOTHING)
     return known or (knowledge.head_classes(field.name) if field.type in UNTESTED else _NOTHING)

@@ -122,7 +122,7 @@ class ConfirmedHeaders:
         return Counter(self.kinds)
 
     def names(self) -> list[str]:
-        """The headers that are a field, as they were confirmed."""
+        """Return the headers that are a field, as they were confirmed."""
         return self._names
 
     def text(self, number: int) -> str:

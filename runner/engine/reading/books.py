@@ -222,7 +222,7 @@ class Columnar(Protocol):
     """A sheet that can return its rows by column, at a fraction of the cost."""
 
     def blocks(self) -> Iterator[Block]:
-        """The rows of ``rows``, in blocks; the first call may raise ``OutOfOrder``."""
+        """Return the rows of ``rows``, in blocks; the first call may raise ``OutOfOrder``."""
         ...
 
 
@@ -390,7 +390,7 @@ class OutOfOrder(Exception):  # an event, not an error
 
 
 def blocks_of(sheet: Sheet) -> Iterator[Block]:
-    """A sheet's rows by column; the first call may raise ``OutOfOrder``."""
+    """Return a sheet's rows by column; the first call may raise ``OutOfOrder``."""
     return sheet.blocks() if isinstance(sheet, Columnar) else turned(sheet.rows())
 
 

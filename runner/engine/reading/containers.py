@@ -239,7 +239,7 @@ def _drain_decompressor(inflate: Any, entry: Entry) -> Iterator[bytes]:
 
 
 def _printable(name: str) -> str:
-    """A part's name for a message: short and printable."""
+    """Return a part's name for a message: short and printable."""
     return "".join(char if char.isprintable() else "?" for char in name[-60:])
 
 
@@ -288,7 +288,7 @@ class Container:
         self._read_directory(self._chain_bytes(first_directory))
 
     def find(self, name: str) -> str | None:
-        """The name of a stream as stored; the search ignores case."""
+        """Return the name of a stream as stored; the search ignores case."""
         return next((stream for stream in self.streams if stream.lower() == name.lower()), None)
 
     def read(self, name: str) -> bytes:
@@ -363,7 +363,7 @@ class Container:
         return raw.ljust(size, b"\x00")  # the last sector may be short
 
     def _mini_bytes(self, first: int) -> bytes:
-        """The bytes of a chain of mini sectors, in which small streams are stored."""
+        """Return the bytes of a chain of mini sectors, in which small streams are stored."""
         stream = self._mini_stream
         return b"".join(
             stream[sector * _MINI : (sector + 1) * _MINI] for sector in self._follow_chain(first, self._mini_fat)
@@ -420,5 +420,5 @@ def refusal(container: Container) -> errors.InputUnreadable | None:
 
 
 def workbook_stream(container: Container) -> str | None:
-    """The name of the workbook stream, of Excel 97 and later or of Excel 5."""
+    """Return the name of the workbook stream, of Excel 97 and later or of Excel 5."""
     return container.find("Workbook") or container.find("Book")

@@ -193,7 +193,7 @@ def open_delimited(file: BinaryIO, *, name: str, limits: ReadLimits, options: Te
 
 
 def _manifest_line(**option: str) -> str:
-    """A line of the manifest that sets an option of `reading`."""
+    """Return a line of the manifest that sets an option of `reading`."""
     return f'"reading": {json.dumps(option, ensure_ascii=False)}'
 
 

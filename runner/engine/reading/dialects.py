@@ -110,7 +110,7 @@ def _try_all(sample: list[str], name: str, delimiter: str | None, quote: str | N
 
 
 def _by_name(name: str) -> str:
-    """The delimiter that a file's name suggests."""
+    """Return the delimiter that a file's name suggests."""
     return "\t" if name.lower().endswith((".tsv", ".tab")) else ","
 
 

@@ -332,12 +332,12 @@ def _reads_in_a_neighbour(sample: bytes, best: _Rival) -> bool:
 
 
 def _guess(name: str, *, sure: bool, evidence: Mapping[str, int]) -> Encoding:
-    """An encoding that was not declared; bytes that it lacks are replaced."""
+    """Return an encoding that was not declared; bytes that it lacks are replaced."""
     return Encoding(name=name, sure=sure, errors="replace", evidence=evidence)
 
 
 def _high_bytes(sample: bytes) -> int:
-    """How many bytes are not ASCII."""
+    """Return how many bytes are not ASCII."""
     return len(sample) - len(sample.decode("ascii", "ignore"))
 
 

@@ -401,7 +401,7 @@ class Styles:
         self.cell_styles.append(cell_style)
 
     def kind(self, index: int) -> NumberKind:
-        """The meaning of a number in a style."""
+        """Return the meaning of a number in a style."""
         return self.kinds[index] if 0 <= index < len(self.kinds) else NumberKind.NUMBER
 
 
@@ -444,7 +444,7 @@ def value_by_kind(kind: NumberKind, serial: float, *, epoch_1904: bool) -> Value
 
 
 def font_style(flags: int, script: int) -> RunStyle:
-    """How a font makes a run of a text look, from its flags and its script as .xls and .xlsb store them."""
+    """Return how a font makes a run of a text look, from its flags and its script as .xls and .xlsb store them."""
     return "struck" if flags & 8 else "raised" if script == 1 else "lowered" if script == 2 else ""
 
 

@@ -108,7 +108,7 @@ def _shower_from(text: str) -> Shower:
 
 
 def _error(text: str) -> CellError:
-    """A spreadsheet error by the name that Excel has for it."""
+    """Return a spreadsheet error by the name that Excel has for it."""
     return CellError(_NUMBERED.get(text.strip(), text))
 
 
@@ -418,7 +418,7 @@ def read_table(pieces: Iterable[bytes], reader: TableReader) -> Iterator[Row]:
 
 
 def _count(attributes: Attributes, name: str) -> int:
-    """A count in an attribute; 1 if it is absent or invalid."""
+    """Return a count in an attribute; 1 if it is absent or invalid."""
     text = attributes.get(name, "1")
     return max(int(text), 1) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
 
@@ -459,7 +459,7 @@ class OdsSheet:
         return read_table(self._table_bytes(), reader)
 
     def remarks(self) -> list[Remark]:
-        """What the cells of the last reading show besides their values."""
+        """Return what the cells of the last reading show besides their values."""
         return self._notes.remarks()
 
     def layout(self) -> Layout:

@@ -39,13 +39,13 @@ def whole_lines(sample: Sequence[str]) -> list[str] | None:
 
 
 def unquoted(lines: Iterable[str]) -> list[str]:
-    """The lines, those that are in quotes as a whole without them."""
+    """Return the lines, those that are in quotes as a whole without them."""
     matched = [(line, _WHOLE.fullmatch(line)) for line in lines]
     return [whole[1].replace('""', '"') + whole[2] if whole else line for line, whole in matched]
 
 
 def unquoted_blocks(blocks: Iterable[list[str]]) -> Iterator[list[str]]:
-    """The same blocks of lines, those that are in quotes as a whole without them."""
+    """Return the same blocks of lines, those that are in quotes as a whole without them."""
     return map(unquoted, blocks)
 
 

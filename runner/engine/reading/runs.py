@@ -154,7 +154,7 @@ _T = TypeVar("_T")
 
 
 def noted_twice(texts: list[_T]) -> list[_T | Noted]:
-    """The texts, those that were encoded twice with a note."""
+    """Return the texts, those that were encoded twice with a note."""
     return [Noted(text, "encoded_twice") if isinstance(text, str) and may_be_twice(text) else text for text in texts]
 
 

@@ -100,7 +100,7 @@ class SpooledSheet:
         return self._first_reading()
 
     def columns(self, columns: Collection[int]) -> Iterator[Block]:
-        """The rows again with only these columns (0-based) restored; the others are empty lists."""
+        """Yield the rows again with only these columns (0-based) restored; the others are empty lists."""
         for block in self._blocks:
             yield self._restore(block, columns)
 
@@ -201,7 +201,7 @@ def _as_range(numbers: list[int]) -> range | None:
 
 
 def pack(block: Block) -> bytes:
-    """A block as compressed bytes."""
+    """Return a block as compressed bytes."""
     whole = _as_range(block.numbers)
     numbers = array("I", block.numbers).tobytes() if whole is None else (whole.start, whole.stop)
     content = (numbers, [_pack_column(column) for column in block.columns])

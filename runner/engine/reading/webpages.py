@@ -79,7 +79,7 @@ def tokens(page: str) -> Iterator[Tag | str]:
 
 
 def _after(page: str, mark: str, at: int) -> int:
-    """The position behind the next mark, or the end of the page."""
+    """Return the position behind the next mark, or the end of the page."""
     position = page.find(mark, at)
     return len(page) if position < 0 else position + len(mark)
 
@@ -423,7 +423,7 @@ def read_tables(
 
 
 def _span(tag: Tag, name: str) -> int:
-    """How many columns or rows a cell spans."""
+    """Return how many columns or rows a cell spans."""
     text = (tag.get(name) or "").strip()
     return max(int(text), 1) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
 
@@ -478,7 +478,7 @@ class PageSheet:
         return self._table.layout
 
     def remarks(self) -> list[Remark]:
-        """What cells show besides their values."""
+        """Return what cells show besides their values."""
         return self._table.notes.remarks()
 
 

@@ -89,7 +89,7 @@ def short_text(body: bytes, at: int, count: int, *, wide: bool, codepage: str) -
 
 
 def _byte(body: bytes, at: int) -> int:
-    """The byte at a position; 0 behind the end."""
+    """Return the byte at a position; 0 behind the end."""
     return body[at] if at < len(body) else 0
 
 
@@ -379,7 +379,7 @@ class XlsSheet:
         return notes.plain_rows(rows, are_expected=lambda: True) if self._shared.strings.noted else rows
 
     def remarks(self) -> list[Remark]:
-        """What the cells of the last reading show besides their values."""
+        """Return what the cells of the last reading show besides their values."""
         return self._notes.remarks()
 
     def layout(self) -> Layout:

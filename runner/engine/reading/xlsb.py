@@ -188,7 +188,7 @@ def _parse_cell_style(body: bytes, fonts: list[CellStyle], fills: list[bool]) ->
 
 
 def _u16(body: bytes, offset: int) -> int:
-    """A 16-bit number; 0 if the record is too short."""
+    """Return a 16-bit number; 0 if the record is too short."""
     return int.from_bytes(body[offset : offset + 2], "little")
 
 
@@ -212,7 +212,7 @@ class XlsbWorkbook:
         self.contents = read_contents(package.archive.stream(entry), package.limits)
 
     def part(self, relation: str) -> Entry | None:
-        """The entry of a part by the id of its relation; None if it is missing."""
+        """Return the entry of a part by the id of its relation; None if it is missing."""
         target = self.relations.get(relation)
         return self.package.archive.find(target.part) if target else None
 
@@ -257,7 +257,7 @@ class XlsbSheet:
         return notes.plain_rows(rows, are_expected=self._workbook.are_notes_expected)
 
     def remarks(self) -> list[Remark]:
-        """What the cells of the last reading show besides their values."""
+        """Return what the cells of the last reading show besides their values."""
         return self._notes.remarks()
 
     def layout(self) -> Layout:
@@ -355,7 +355,7 @@ def _parse_value(  # one line per type of cell
 
 
 def _count(split: float) -> int:
-    """The rows or columns of a pane; 0 if the number makes no sense."""
+    """Return the rows or columns of a pane; 0 if the number makes no sense."""
     return int(split) if 0 < split < 1_048_576 else 0
 
 

@@ -156,7 +156,7 @@ def _load_file(package: RulePackage, part: str, path: Path) -> None:
 
 
 def _rules_in(path: Path, file: str) -> tuple[dict[str, Any], dict[str, Rule]]:
-    """The names that a file defines, and those of its functions that may be rules."""
+    """Return the names that a file defines, and those of its functions that may be rules."""
     SOURCES[file] = path.read_bytes()
     try:
         code = compile(SOURCES[file], file, "exec", dont_inherit=True)

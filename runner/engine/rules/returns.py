@@ -9,7 +9,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 def returns_of(source: bytes, name: str, line: int) -> Returns:
-    """How the function of this name that starts at this line ends; `always` if it cannot be found."""
+    """Return how the function of this name that starts at this line ends; `always` if it cannot be found."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef) and node.name == name and _first_line(node) == line:
             if not any(isinstance(inner, ast.Return) and inner.value is not None for inner in _inside(node.body)):
@@ -19,12 +19,12 @@ def returns_of(source: bytes, name: str, line: int) -> Returns:
 
 
 def _first_line(node: ast.FunctionDef) -> int:
-    """The line at which a function starts, decorators included."""
+    """Return the line at which a function starts, decorators included."""
     return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 
 def _inside(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """The nodes of a function without those of functions within it."""
+    """Yield the nodes of a function without those of functions within it."""
     for node in nodes:
         yield node
         if not isinstance(node, _SCOPES):

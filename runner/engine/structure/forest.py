@@ -34,7 +34,7 @@ class Batch:
         self._members: dict[int, list[int]] = {}
 
     def sort(self, feature: int) -> tuple[list[float], list[int]]:
-        """The values of a feature in order, and the sets of the first none, one, two … vectors in that order."""
+        """Return the values of a feature in order, and the sets of the first none, one, two … vectors in that order."""
         column = self._columns[feature]
         order = sorted(range(self.size), key=column.__getitem__)
         sets = [0, *accumulate([1 << at for at in order], or_)]
@@ -42,7 +42,7 @@ class Batch:
         return found
 
     def members(self, those: int) -> list[int]:
-        """The numbers of the vectors in a set."""
+        """Return the numbers of the vectors in a set."""
         found = self._members.get(those)
         if found is None:
             found, left = [], those
@@ -77,7 +77,7 @@ class Forest:
         return [1.0 / (1.0 + exp(-max(-30.0, min(30.0, one)))) for one in self.totals(Batch(vectors))]
 
     def total(self, vector: Sequence[float]) -> float:
-        """The sum of the leaves that the vector reaches."""
+        """Return the sum of the leaves that the vector reaches."""
         features, numbers, above = self._features, self._numbers, self._next
         out = 0.0
         for node in self._roots:

@@ -187,7 +187,7 @@ class Headings(Protocol):
     def __call__(self, number: int, values: Sequence[object], /) -> Mapping[str, float]: ...
 
     def spelled(self, values: Sequence[object], /) -> int:
-        """How many of these values are declared names."""
+        """Return how many of these values are declared names."""
         ...
 
     def key(self, name: str, /) -> bool:

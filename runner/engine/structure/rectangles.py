@@ -92,7 +92,7 @@ class Cuts:
         return self._beside[key]
 
     def gaps(self, place: LinePlace) -> list[int]:
-        """The runs of blank rows in the columns of a place."""
+        """Return the runs of blank rows in the columns of a place."""
         span = Span(place.left, place.right)
         if span not in self._gaps:
             lines = self._grid.lines(Rect(0, len(self._grid.rows) - 1, span.first, span.last))

@@ -44,7 +44,7 @@ class DeclaredHeadings(Protocol):
     """The names of the manifest's fields, as `DeclaredNames` knows them."""
 
     def spelled(self, values: Sequence[object]) -> int:
-        """How many of these values are declared names."""
+        """Return how many of these values are declared names."""
         ...
 
 

@@ -64,7 +64,7 @@ class PartitionAnswers(Protocol):
     """What a person decided (deciding/answers.py)."""
 
     def partition(self, doubt: PartitionDoubt) -> str | None:
-        """The answer to a doubt; None if there is none."""
+        """Return the answer to a doubt; None if there is none."""
         ...
 
 

@@ -55,12 +55,12 @@ def _matching_header(column: Column, patterns: Sequence[str]) -> str | None:
 
 
 def _without_midnight(header: str) -> str:
-    """A header without the midnight of a date."""
+    """Return a header without the midnight of a date."""
     return header.removesuffix(_MIDNIGHT)
 
 
 def _folded(text: str) -> str:
-    """A text without case and needless blanks."""
+    """Return a text without case and needless blanks."""
     return " ".join(text.split()).casefold()
 
 

@@ -129,7 +129,7 @@ class OutputColumn:
 
     @classmethod
     def typed(cls, header: str, field_type: str, number_format: str | None) -> "OutputColumn":
-        """A column for values of a field's type."""
+        """Return a column for values of a field's type."""
         return cls(header, number_format, KIND_OF.get(field_type, str))
 
 
@@ -220,7 +220,7 @@ class SheetWriter:
         return [*self._full, self._row - 1]
 
     def altered_cells(self) -> list[int]:
-        """How many cells of each column could not be written unchanged so far."""
+        """Return how many cells of each column could not be written unchanged so far."""
         return [cells.altered for cells in self._cells]
 
     def write(self, columns: list[list[Any]], count: int) -> None:
@@ -320,7 +320,7 @@ class NormalizedBook:
         self.extra: list[ExtraSheet] = []
 
     def sheets(self) -> list[tuple[str, int]]:
-        """The data sheets, each with its number of rows."""
+        """Return the data sheets, each with its number of rows."""
         return list(zip(self.main.names, self.main.rows_by_sheet(), strict=True)) if self.main else []
 
     def finish(self, beside: Iterable[tuple[str, list[list[Any]]]], findings: Findings | None) -> None:

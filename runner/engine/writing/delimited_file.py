@@ -63,7 +63,7 @@ def is_formula(text: str) -> bool:
 
 
 def guarded(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
+    """Return a text that no spreadsheet takes for a formula."""
     return f"'{text}" if is_formula(text) else text
 
 
@@ -82,7 +82,7 @@ def _make_formatter(column: TypedColumn, point: str) -> Callable[[list[Any]], It
 
 
 def _text_of(column: TypedColumn, point: str) -> Callable[[Any], str]:
-    """What writes a value of a column as the text of a CSV cell."""
+    """Return what writes a value of a column as the text of a CSV cell."""
     kind, scale = column.type, column.scale
     if kind is ColumnType.DECIMAL:
         return lambda v: decimal_text(v, scale).replace(".", point)

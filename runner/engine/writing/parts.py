@@ -34,7 +34,7 @@ def escaped(text: str) -> str:
 
 
 def attribute(text: str) -> str:
-    """A text as the value of an XML attribute."""
+    """Return a text as the value of an XML attribute."""
     return escaped(text).replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
 
 
@@ -54,7 +54,7 @@ def too_long(text: str) -> bool:
 
 
 def cut(text: str, units: int) -> str:
-    """The start of a text, at most this many UTF-16 units, without splitting a character."""
+    """Return the start of a text, at most this many UTF-16 units, without splitting a character."""
     raw = text[:units].encode("utf-16-le", "surrogatepass")[: 2 * units]
     return raw.decode("utf-16-le", "ignore")
 
@@ -369,7 +369,7 @@ def workbook(sheets: list[SheetPart]) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A sheet's name as references have it."""
+    """Return a sheet's name as references have it."""
     return "'" + name.replace("'", "''") + "'"
 
 
@@ -435,5 +435,5 @@ def core(title: str) -> str:
 
 
 def app() -> str:
-    """The extended properties."""
+    """Return the extended properties."""
     return f'{_XML}<Properties xmlns="{_OFFICE}/extended-properties"><Application>ade-drop</Application></Properties>'

@@ -67,7 +67,7 @@ class Fitted(NamedTuple):
 
 
 def typed_columns(columns: Sequence[OutColumn], *, rescued: bool) -> list[TypedColumn]:
-    """The columns of the data files for those of the output."""
+    """Return the columns of the data files for those of the output."""
     typed = [_typed_column(column) for column in columns]
     return [*typed, TypedColumn(_free_name({c.name for c in typed}), ColumnType.TEXT)] if rescued else typed
 

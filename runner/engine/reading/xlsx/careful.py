@@ -169,7 +169,7 @@ class CellReader:
         return Noted(unescaped(text), note)
 
     def _shared_strings_at(self, texts: Sequence[str]) -> list[Value] | None:
-        """The shared strings of these indexes; None if one is not an index."""
+        """Return the shared strings of these indexes; None if one is not an index."""
         strings = self._strings()
         try:
             indexes = list(map(int, texts))
@@ -189,13 +189,14 @@ class CellReader:
         return strings[int(text)]
 
     def _strings(self) -> SharedStrings:
-        """The shared strings, loaded on first use."""
+        """Return the shared strings, loaded on first use."""
         if self._loaded is None:
             self._loaded = self._load_strings()
         return self._loaded
 
     def _memo(self, kind: NumberKind, style: int) -> StringMemo:
-        """What converts and caches the numbers of a kind; of numbers that are shown otherwise, those of a style."""
+        """Return what converts and caches the numbers of a kind; of numbers that are shown otherwise, those of a
+        style."""
         if kind is not NumberKind.SHOWN:
             return self._memos[kind]
         if style not in self._shown:
@@ -235,17 +236,17 @@ def _clean_texts(texts: Sequence[str], joined: str, *, strip: bool) -> list[Valu
 
 
 def _shown(show: Shower, text: str) -> Value:
-    """A stored number together with what its format shows."""
+    """Return a stored number together with what its format shows."""
     return number_formats.shown(show, number_formats.number_from_text(text))
 
 
 def _boolean(text: str) -> Value:
-    """A stored boolean."""
+    """Return a stored boolean."""
     return text.strip().lower() not in ("0", "false")
 
 
 def _error(text: str) -> Value:
-    """A stored error."""
+    """Return a stored error."""
     return CellError(text)
 
 

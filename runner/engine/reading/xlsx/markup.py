@@ -103,7 +103,7 @@ class Markup:
 
 
 def local(name: str) -> str:
-    """A name without its prefix."""
+    """Return a name without its prefix."""
     return name.rpartition(":")[2]
 
 
@@ -280,7 +280,7 @@ class Opened:
         self.rest: Iterator[bytes] = chain([raw[start:]], source)
 
     def whole(self) -> Iterator[bytes]:
-        """The part from its start."""
+        """Return the part from its start."""
         return chain([self.head], self.rest)
 
     def is_empty_element(self) -> bool:
@@ -338,15 +338,15 @@ class Chunks:
         return None
 
     def _loose_cut(self, raw: bytes) -> int:
-        """The end of the last element whose tag has blanks or another prefix; negative if there is none."""
+        """Return the end of the last element whose tag has blanks or another prefix; negative if there is none."""
         return max((ending.end() for ending in self._loose_ending.finditer(raw)), default=-1)
 
     def rest(self) -> Iterator[bytes]:
-        """What follows the last chunk."""
+        """Return what follows the last chunk."""
         return chain([self._pending], self._pieces)
 
     def again(self) -> Iterator[bytes]:
-        """The last chunk and what follows it, as in the part, for a parser."""
+        """Return the last chunk and what follows it, as in the part, for a parser."""
         return chain([self._last_chunk], self.rest())
 
     def _next_text(self, cut: int) -> str:
@@ -388,6 +388,6 @@ def drain(pieces: Iterator[bytes]) -> None:
 
 
 def number(attributes: Attributes, name: str) -> int:
-    """A whole number in an attribute; 0 if absent or invalid."""
+    """Return a whole number in an attribute; 0 if absent or invalid."""
     text = attributes.get(name, "").strip().removeprefix("+")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0

@@ -165,11 +165,11 @@ class RowPattern:
         return f"(?>(?:{'|'.join(cells)})(?P<m{column}>)|)"
 
     def _listed(self, column: int, ways: list[Way]) -> str:
-        """The expression for a cell in one of these forms."""
+        """Return the expression for a cell in one of these forms."""
         return f"<c(?:{'|'.join([self._form_expression(column, way) for way in ways])})"
 
     def _place(self, column: int, text: str) -> str:
-        """A text as an expression, with the cell's reference in its place."""
+        """Return a text as an expression, with the cell's reference in its place."""
         return re.escape(text).replace(re.escape(_HERE), self._letters.get(column, "") + self._digits)
 
     def _form_expression(self, column: int, way: Way) -> str:
@@ -239,7 +239,7 @@ class RowPattern:
         return styled_columns
 
     def _values(self, way: Way, texts: Sequence[str]) -> list[Value]:
-        """The values of one form; None in rows of other forms."""
+        """Return the values of one form; None in rows of other forms."""
         if way.formula:
             return [NO_CACHED_VALUE if text else None for text in texts]
         stored = self._storage_of(way.lead) or Stored()
@@ -266,7 +266,7 @@ class RowPattern:
 
 
 def _closing(lead: str) -> str:
-    """The tags behind a stored value, by the tags before it."""
+    """Return the tags behind a stored value, by the tags before it."""
     return _CLOSING[lead[lead.index(">") + 1 :].removeprefix("<f/>")]
 
 
@@ -392,7 +392,7 @@ class _Rows:
                 start = end
 
     def _plain(self, chunk: str) -> str:
-        """The rows with formulas emptied: only their results are read."""
+        """Return the rows with formulas emptied: only their results are read."""
         return _FORMULA.sub("<f/>", chunk) if self._formulas else chunk
 
     def _learn(self, rows: str) -> None:

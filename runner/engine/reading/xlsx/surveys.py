@@ -225,7 +225,7 @@ def _attributes_of_rows(chunk: str) -> list[Attributes]:
 
 
 def _split(attributes: Attributes, name: str) -> int:
-    """A number of frozen rows or columns; 0 if it makes no sense."""
+    """Return a number of frozen rows or columns; 0 if it makes no sense."""
     text = attributes.get(name, "").partition(".")[0]
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 8 else 0
 

@@ -205,7 +205,7 @@ class StylesReader:
 
 
 def _at(items: list[_T], index: int, otherwise: _T) -> _T:
-    """The item at an index; another one if there is none."""
+    """Return the item at an index; another one if there is none."""
     return items[index] if index < len(items) else otherwise
 
 
@@ -383,7 +383,7 @@ class XlsxSheet:
         return self._notes.plain_blocks(self._read_blocks(cells), are_expected=cells.are_notes_expected)
 
     def remarks(self) -> list[Remark]:
-        """What the cells of the last reading show besides their values."""
+        """Return what the cells of the last reading show besides their values."""
         return self._notes.remarks()
 
     def _read_blocks(self, cells: CellReader) -> Iterator[Block]:
