@@ -74,7 +74,7 @@ class Rates:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._strangers: dict[str, _Bucket] = {}
-        self._known: dict[str, _Bucket] = {}
+        self._callers: dict[str, _Bucket] = {}
         self._lock = threading.Lock()
 
     def left(self, who: str, rate: float, burst: float) -> float:
@@ -93,7 +93,7 @@ class Rates:
             return 0.0 if allowed else (1.0 - left) / rate
 
     def _buckets(self, who: str) -> dict[str, _Bucket]:
-        return self._strangers if who.startswith(_GUESS) else self._known
+        return self._strangers if who.startswith(_GUESS) else self._callers
 
 
 class Guard:
