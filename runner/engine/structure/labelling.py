@@ -87,24 +87,33 @@ def points(rows: Sequence[Row], layout: Layout) -> Points:
     has_style = False  # only the first row with a distinct style: further down it may be a total
     for at, row in enumerate(rows):
         below = rows[at + 1] if at + 1 < len(rows) else None
-        score = ANEW if _starts_anew(rows, at) else 0.0
-        if _names_labels(rows, at):
-            score += STUB
-        elif at and _is_first_caption(rows, at, single_texts):
-            score += CAPTION
+        score = _place_points(rows, at, single_texts)
         if not has_style and below is not None and below.number <= layout.styled_rows and len(row.filled) > 1:
             style = BOLD * _is_marked(layout.bold, row, below) + FILLED * _is_marked(layout.filled, row, below)
             has_style = style > 0
             score += style
-        if row.number == layout.frozen_rows and len(row.filled) > 1:
-            score += FROZEN
-        if layout.print_title_rows and layout.print_title_rows[0] <= row.number <= layout.print_title_rows[1]:
-            score += TITLES
-        if layout.autofilter and row.number == layout.autofilter[0]:
-            score += FILTER
+        score += _layout_points(row, layout)
         if score:
             header_points[row.number] = score
     return {number: {"header": score} for number, score in header_points.items()}
+
+
+def _place_points(rows: Sequence[Row], at: int, single_texts: Counter[int]) -> float:
+    """Return the points of a row for what is around it; `single_texts`: rows with only a text, by its column."""
+    score = ANEW if _starts_anew(rows, at) else 0.0
+    if _names_labels(rows, at):
+        return score + STUB
+    return score + CAPTION if at and _is_first_caption(rows, at, single_texts) else score
+
+
+def _layout_points(row: Row, layout: Layout) -> float:
+    """Return the points of a row for frozen rows, print titles and a filter."""
+    score = FROZEN if row.number == layout.frozen_rows and len(row.filled) > 1 else 0.0
+    if layout.print_title_rows and layout.print_title_rows[0] <= row.number <= layout.print_title_rows[1]:
+        score += TITLES
+    if layout.autofilter and row.number == layout.autofilter[0]:
+        score += FILTER
+    return score
 
 
 def style_points(rows: Sequence[Row], layout: Layout, number: int) -> float:
