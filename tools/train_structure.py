@@ -280,7 +280,7 @@ def _first_header(case, judge):
     if not tables or (not heads and case.source not in LINES):
         return None
     first = min(tables, key=lambda table: astuple(table.range))
-    if first.confidence == certainty.DECLARED:
+    if first.confidence == certainty.STATED:
         return None
     leaf = leaf_of(heads, case.truth.get("line_labels")) if heads else 0
     return first.confidence, max(first.header_rows, default=0) == leaf

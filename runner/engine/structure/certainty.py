@@ -11,20 +11,19 @@ from math import exp, log
 from pathlib import Path
 
 from runner.engine.structure.bands import Draft
-from runner.engine.structure.tables import Label
+from runner.engine.structure.tables import BODY, Label
 
 EVIDENCE = ("one", "inside", "head", "last", "headless", "above", "close")
 EDGE = 5  # rows at both ends of a body that count
-DECLARED = 0.99  # of a table that the file declares
+STATED = 0.99  # of a header that the file declares or the manifest sets
 MOST, LEAST = 0.99, 0.01
 FLOOR = 0.02  # of a chance whose odds count
-_INSIDE = (Label.DATA, Label.TOTAL, Label.GROUP)
 
 
 def evidence(draft: Draft) -> tuple[float, ...]:
     """Return what speaks for the header of a draft, in the order of EVIDENCE."""
     band, chances = draft.band, draft.chances
-    inside = [sum(chances[at][label] for label in _INSIDE) for at in band.body[:EDGE] + band.body[-EDGE:]]
+    inside = [sum(chances[at][label] for label in BODY) for at in band.body[:EDGE] + band.body[-EDGE:]]
     head = [chances[at][Label.HEADER] for at in band.head]
     first = band.all[0]
     return (
@@ -46,7 +45,7 @@ def chance_of(values: Sequence[float]) -> float:
 
 def of(draft: Draft) -> float:
     """Return the probability that the header of a draft is right."""
-    return DECLARED if draft.declared else chance_of(evidence(draft))
+    return STATED if draft.declared or draft.is_fixed else chance_of(evidence(draft))
 
 
 @cache
