@@ -36,6 +36,7 @@ def own_libraries() -> Iterator[None]:
 
 
 def _own_spec(name: str) -> ModuleSpec | None:
+    """Return where the engine finds a module of this name; None if it has none."""
     loaded = sys.modules.get(name)
     return PathFinder.find_spec(name, _OWN_PATH) if loaded is None else loaded.__spec__
 
@@ -51,7 +52,7 @@ class _Importer:
     def __init__(self, names: set[str]) -> None:
         self._names = names
         self._import = builtins.__import__
-        self._own = self._cleared()
+        self._own = self._pop_modules()
         self._restored = False  # whether the names are the engine's for now
 
     def __call__(
@@ -69,11 +70,11 @@ class _Importer:
 
     @contextlib.contextmanager
     def own_modules(self) -> Iterator[None]:
-        """Make the names the engine's own while the context lasts."""
+        """Put the engine's own modules, and its sys.path, in place of the rules' during the context; may be nested."""
         if self._restored:
             yield
             return
-        theirs, path = self._cleared(), sys.path[:]
+        theirs, path = self._pop_modules(), sys.path[:]
         sys.modules.update(self._own)
         sys.path[:] = _OWN_PATH
         self._restored = True
@@ -82,14 +83,15 @@ class _Importer:
         finally:
             self._restored = False
             sys.path[:] = path
-            self._own = self._cleared()
+            self._own = self._pop_modules()
             sys.modules.update(theirs)
 
     def _is_own(self, caller: Mapping[str, Any] | None) -> bool:
+        """Whether these are the globals of one of the engine's modules."""
         module = self._own.get(str((caller or {}).get("__name__")))
         return module is not None and vars(module) is caller
 
-    def _cleared(self) -> dict[str, ModuleType]:
-        """Take the modules of the shared names out of sys.modules."""
+    def _pop_modules(self) -> dict[str, ModuleType]:
+        """Remove the modules of the shared names from sys.modules, and return them."""
         names = [name for name in sys.modules if name.partition(".")[0] in self._names]
         return {name: sys.modules.pop(name) for name in names}

@@ -103,7 +103,10 @@ class Answers:
         return self._header_rows(input_name, sheet) == list(rows)
 
     def skips(self, input_name: str, sheet: str) -> bool | None:
-        """Whether a person left a sheet out; None if nobody said anything about that. Marks the answer as used."""
+        """Whether a person left a sheet out, by an answer about it or about its header; None if nobody said so.
+
+        Notes the answer as used, and the sheet as decided.
+        """
         for n, answer in enumerate(self._answers):
             if answer.get("skip") is not None and _is_about(answer, sheet):
                 self._used.add(n)

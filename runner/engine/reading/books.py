@@ -416,8 +416,8 @@ def rows_of(blocks: Iterable[Block]) -> Iterator[Row]:
             yield number, values if values[-1] is not None else trimmed(values)
 
 
-def gathered(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Join small blocks into larger ones; the rows stay the same."""
+def join_blocks(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Join neighbouring blocks until each has BLOCK rows or more, the last one excepted; none is cut."""
     numbers: list[int] = []
     columns: list[list[Value]] = []
     for block in blocks:

@@ -39,13 +39,13 @@ def whole_lines(sample: Sequence[str]) -> list[str] | None:
 
 
 def unquoted(lines: Iterable[str]) -> list[str]:
-    """Return the lines, those that are in quotes as a whole without them."""
+    """Return the lines; of a line that is in quotes as a whole, what is between them."""
     matched = [(line, _WHOLE.fullmatch(line)) for line in lines]
     return [whole[1].replace('""', '"') + whole[2] if whole else line for line, whole in matched]
 
 
 def unquoted_blocks(blocks: Iterable[list[str]]) -> Iterator[list[str]]:
-    """Return the same blocks of lines, those that are in quotes as a whole without them."""
+    """Return the blocks with their lines as `unquoted` returns them."""
     return map(unquoted, blocks)
 
 
@@ -68,9 +68,12 @@ class Reshaper:
         self._classes: list[Class] = []
 
     def reshape(self, above: int, records: list[list[str]], widths: Sequence[int]) -> None:
-        """Correct records in place; `above`: the number of records before these. A line that joins another becomes
-        blank."""
-        if widths.count(self._width) == len(widths) or (self._width < 2 and not self._is_split(widths)):
+        """Correct the records of a batch in place; a line that joins another becomes a blank record.
+
+        `above`: the number of records before these, `widths`: the number of cells of each. The first batch with a
+        record of another width shows what kinds of values the columns have.
+        """
+        if widths.count(self._width) == len(widths) or (self._width < 2 and not self._learn_width(widths)):
             return
         if not self._classes:
             self._learn_kinds(records)
@@ -81,8 +84,9 @@ class Reshaper:
                 index += self._correct(index, above + index + 1, records, widths)
             index += 1
 
-    def _is_split(self, widths: Sequence[int]) -> bool:
-        """Whether the file starts with records of several cells, though most lines have one; takes their width."""
+    def _learn_width(self, widths: Sequence[int]) -> bool:
+        """Set the width of records to that of the first ones if these have several cells, though most lines have one;
+        whether it was set."""
         first = next(filter(None, widths), 0)
         if self._classes or first < _WIDE or widths.count(first) < LEAST:
             return False

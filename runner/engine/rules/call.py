@@ -45,7 +45,7 @@ def check_folders(folder: Path, parts: Mapping[str, Collection[str]], fields: Co
     for entry in sorted(folder.iterdir()):
         stray = entry.suffix == ".py" and entry.stem in fields and not (folder / "columns" / entry.name).exists()
         if stray and "columns" in parts and _defines(entry, parts["columns"]):
-            raise _refuse_misplaced(entry.name, f"{entry.name} is outside columns/", f"columns/{entry.name}")
+            raise _misplaced_file(entry.name, f"{entry.name} is outside columns/", f"columns/{entry.name}")
 
 
 def _check_folder_names(folder: Path, parts: Mapping[str, Collection[str]]) -> None:
@@ -54,7 +54,7 @@ def _check_folder_names(folder: Path, parts: Mapping[str, Collection[str]]) -> N
         part = closest_name(entry.name, parts) if entry.is_dir() and entry.name not in parts else None
         if part is not None and (file := _file_with_rules(entry, parts[part])):
             where = f"{entry.name}/{file}"
-            raise _refuse_misplaced(
+            raise _misplaced_file(
                 where, f"{entry.name}/ is not a folder of rules; did you mean {part}/?", f"{part}/{file}"
             )
 
@@ -66,7 +66,7 @@ def _check_depth(folder: Path, parts: Mapping[str, Collection[str]]) -> None:
             nested = entry.is_dir() and not entry.name.startswith(("_", ".")) and _file_with_rules(entry, functions)
             if nested:
                 where = f"{part}/{entry.name}/{nested}"
-                raise _refuse_misplaced(where, f"{where} is one folder too deep", f"{part}/{nested}")
+                raise _misplaced_file(where, f"{where} is one folder too deep", f"{part}/{nested}")
 
 
 def check_field(stem: str, file: str, fields: Collection[str]) -> None:
@@ -92,7 +92,7 @@ def check_functions(module: Mapping[str, Any], file: str, used: Collection[str],
             _check_name(item, name, file, known)
         elif name in known or ("detect" in known and name.startswith("detect_")):
             what = f"{name} in {file} is not a function of this file, so it would never be called"
-            raise _refuse(file, 1, what, f"define it here: def {name}(*, …), and call the other one from it")
+            raise _unusable_file(file, 1, what, f"define it here: def {name}(*, …), and call the other one from it")
 
 
 def _is_defined_in(item: object, file: str) -> TypeGuard[FunctionType]:
@@ -111,7 +111,7 @@ def _check_name(function: FunctionType, name: str, file: str, rules: Collection[
     if near is not None:
         what = f"{name} in {file} is not a rule; did you mean {near}?"
         remedy = f"name it {near}, or start its name with _ if it is a helper"
-        raise _refuse(file, function.__code__.co_firstlineno, what, remedy)
+        raise _unusable_file(file, function.__code__.co_firstlineno, what, remedy)
 
 
 def _file_with_rules(folder: Path, functions: Collection[str]) -> str | None:
@@ -137,13 +137,13 @@ def _names_used_in(code: CodeType) -> set[str]:
     return names
 
 
-def _refuse_misplaced(file: str, what: str, right: str) -> EngineStop:
-    """Make the end of a job whose config has a rule where it would never be called."""
-    return _refuse(file, 1, f"{what} ({file} would never be called)", f"move it to {right}")
+def _misplaced_file(file: str, what: str, right: str) -> EngineStop:
+    """Return the error that ends a job whose config has a rule where it would never be called."""
+    return _unusable_file(file, 1, f"{what} ({file} would never be called)", f"move it to {right}")
 
 
-def _refuse(file: str, line: int, what: str, remedy: str) -> EngineStop:
-    """Make the end of a job whose config has a file that cannot be right."""
+def _unusable_file(file: str, line: int, what: str, remedy: str) -> EngineStop:
+    """Return the error that ends a job whose config has a file that cannot be right; line 1 stands for all of it."""
     return EngineStop(EndCode.RULE_ERROR, what, file=file, line=line, remedy=remedy)
 
 

@@ -41,7 +41,7 @@ class Designs:
         return self._designs[at] if at is not None and at < len(self._designs) else NO_DESIGN
 
     def line_above(self, number: int, left: int, right: int) -> float:
-        """Return the share of the cells of a row, by its number, that a line is drawn above."""
+        """Return the share of the cells of a row, by its number, with a border above; `right` is included."""
         if not self.are_known:
             return UNKNOWN
         if number not in self._above:
@@ -52,11 +52,11 @@ class Designs:
         return (sums[right + 1] - sums[left]) / (right - left + 1)
 
     def over(self, line: int, left: int, right: int) -> float:
-        """Return the share of a line's cells that a line is drawn above."""
+        """Return the share of a row's cells with a border above, in columns from `left` to `right`."""
         return self.line_above(self._rows[line].number, left, right)
 
     def under(self, line: int, left: int, right: int) -> float:
-        """Return the share of a line's cells that a line is drawn below."""
+        """Return the share of a row's cells with a border below, in columns from `left` to `right`."""
         return self.line_above(self._rows[line].number + 1, left, right)
 
     def beside(self, column: int, top: int, bottom: int) -> float:

@@ -109,7 +109,11 @@ class _Records:
 
 
 def _suspicion(records: _Records, place: int) -> Suspicion | None:
-    """Return why the row at this place of the body may be a total; None if nothing speaks for it."""
+    """Return why the row at this place of the body may be a total.
+
+    None if it has neither a label nor the place and the gaps of a total, or no number and no label that is only the
+    word. `place`: its index in the body; `at`: its index in the draft's rows.
+    """
     draft, body, at = records.draft, records.body, records.body[place]
     row, clarity, lacks = draft.rows[at], records.clarities[at], records.lacking[at]
     if CellKind.NUMBER not in row.kinds and clarity is not Clarity.PLAINLY:

@@ -157,7 +157,9 @@ def _detect(
     headings: Callable[[], DeclaredNames],
     shapes: ShapesOfSheet | None = None,
 ) -> list[Table]:
-    """Find the tables of a sheet by their structure alone, without what a person said about its cut."""
+    """Find the tables of a sheet, or of a part of one, with the points of rules, the declared names and what a memory
+    knows; what a person decided about its cut into tables is applied afterwards, or not at all.
+    """
     return find_tables(sheet, row_scores=row_scores, headings=headings(), reading=reading, shapes=shapes)
 
 

@@ -202,12 +202,13 @@ class TableStream:
             reporter.flag(unsure, "filter_unsure", "warning", what, column=first, field=None, rule="rows.filter")
         if False not in judged.values:
             return chunk
-        return self._leave_rows_out(chunk, [n for n, v in enumerate(judged.values) if v is not False], FILTERED)
+        return self._reduce_to_rows(chunk, [n for n, v in enumerate(judged.values) if v is not False], FILTERED)
 
-    def _leave_rows_out(self, chunk: Chunk, indexes: Sequence[int], kind: str) -> Chunk:
-        """Return the rows of a chunk with these indexes; rows of the sheet of which none stays are booked as removed.
+    def _reduce_to_rows(self, chunk: Chunk, indexes: Sequence[int], kind: str) -> Chunk:
+        """Return a chunk of only the rows with these indexes; notes in the table's ledger the rows of the sheet
+        of which none stays.
 
-        `kind`: why they are removed, for the ledger.
+        `kind`: why the others are removed.
         """
         stay = chunk.only(indexes)
         gone = set(chunk.numbers).difference(stay.numbers)
@@ -218,7 +219,7 @@ class TableStream:
         """Return the chunk without the rows that are 1 in `gone`, of which another one with the same key stays."""
         if 1 not in gone:
             return chunk
-        return self._leave_rows_out(chunk, [i for i, is_gone in enumerate(gone) if not is_gone], DUPLICATE)
+        return self._reduce_to_rows(chunk, [i for i, is_gone in enumerate(gone) if not is_gone], DUPLICATE)
 
     def flag_tied(self, chunk: Chunk, indexes: Sequence[int], by: str) -> None:
         """Flag rows that stay though another row with their key is as new by the field `by`."""

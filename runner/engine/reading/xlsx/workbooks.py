@@ -22,7 +22,7 @@ from runner.engine.reading.books import (
     Sheet,
     Visibility,
     ascending,
-    gathered,
+    join_blocks,
     rows_of,
     turned,
 )
@@ -394,9 +394,11 @@ class XlsxSheet:
             rows = careful_rows(opened.whole(), cells, limits)
             return turned(rows if self._survey.ordered else ascending(rows, limits, notes.add_twice))
         if "_survey" not in self.__dict__:
-            return gathered(self._survey_while_reading(opened, cells))
+            return join_blocks(self._survey_while_reading(opened, cells))
         blocks = quick_blocks(opened, cells, limits)
-        return gathered(blocks) if self._survey.ordered else turned(ascending(rows_of(blocks), limits, notes.add_twice))
+        return (
+            join_blocks(blocks) if self._survey.ordered else turned(ascending(rows_of(blocks), limits, notes.add_twice))
+        )
 
     def _survey_while_reading(self, opened: Opened, cells: CellReader) -> Iterator[Block]:
         """Yield the blocks of a sheet that is surveyed while it is read; OutOfOrder if it has to be read once more."""
