@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
+from typing import Any, Final, NoReturn, TextIO
 
 from runner.engine.artifact import Artifact
 from runner.engine.common.fields import ANY, Field
@@ -74,9 +74,6 @@ from runner.engine.transforming import conventions, scales
 from runner.engine.transforming.pipeline import Times
 from runner.engine.transforming.row_passes import RowPasses, stream_input, table_refs
 from runner.engine.transforming.row_rules import check_row_count
-
-if TYPE_CHECKING:
-    pass
 
 REPORTED: Final = 0  # the final event was written, whatever it says
 UNREPORTED: Final = 70

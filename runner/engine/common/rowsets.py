@@ -70,9 +70,9 @@ class RowSet:
         return RowSet((max(self._firsts[run], first), min(self._lasts[run], last)) for run in range(first_run, end_run))
 
     def meets(self, first: int, last: int) -> bool:
-        """Whether any row from `first` to `last` is here."""
+        """Whether any row from `first` to `last` is in the set; False if `last` is before `first`."""
         run = bisect_left(self._lasts, first)
-        return run < len(self._firsts) and self._firsts[run] <= last
+        return first <= last and run < len(self._firsts) and self._firsts[run] <= last
 
     def __and__(self, other: "RowSet") -> "RowSet":
         return RowSet(run for first, last in self for run in other.within(first, last))
