@@ -208,7 +208,7 @@ def test_a_scan_for_people_shows_where_the_table_is(ade):
 
 
 def test_a_file_with_none_of_the_fields_fails_with_the_headers_it_has(ade):
-    ade.write("m.csv", "Mystery A,Mystery B\nx,1\ny,2\nz,3\n")
+    ade.write("m.csv", "Mystery A,Mystery B\nOslo,2024-01-03\nRome,2024-02-03\nLima,2024-03-03\n")
     ade.write("manifest.json", MEMBERS)
     done = tried(ade, "m.csv", expect=1)
     assert "A “Mystery A”" in done.out
