@@ -73,7 +73,7 @@ class TestMemories:
         calls = []
         monkeypatch.setattr("infra.parsing.apart", lambda *given: (calls.append(given), apart.apart(*given))[1])
         text = rig.client.get("/sender?tenant=acme&workflow=people", headers=HTML).text
-        assert "3000 headers" in text
+        assert "3,000 headers" in text
         assert text.count("<li>") < 300
         assert calls
 
