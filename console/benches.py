@@ -23,6 +23,7 @@ from core.fields import Strict
 from core.keys import BENCHES, INBOX, SHARED_TENANT, place
 from core.manifests import MAX_MANIFEST_BYTES, MAX_VALUES
 from core.ports import Clock, ObjectStore
+from infra.newest import read_newest
 
 MOST_SAMPLES: Final = 10
 LARGEST: Final = 16 * 1024 * 1024  # bytes of all samples of a bench
@@ -191,11 +192,11 @@ class Benches:
 
     def _read(self, owner: str, number: str) -> Bench | None:
         key = f"{bench_folder(owner, number)}{_FILE}"
-        with contextlib.suppress(ObjectMissing, ObjectTooLarge):
-            info = self._store.head(key)
-            if info is None or info.modified < self._clock.now() - EXPIRY_SECONDS:
+        with contextlib.suppress(ObjectTooLarge):
+            found = read_newest(self._store, key, limit=_BUDGET.bytes)
+            if found is None or found.info.modified < self._clock.now() - EXPIRY_SECONDS:
                 return None
-            facts = read(self._store.read(key, version=info.version, limit=_BUDGET.bytes), BenchFacts, _BUDGET)
+            facts, info = read(found.body, BenchFacts, _BUDGET), found.info
             return None if isinstance(facts, list) else Bench(owner, number, facts, info.version, info.modified)
         return None
 

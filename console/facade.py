@@ -22,6 +22,7 @@ from core.errors import AdeError, ObjectMissing, ObjectTooLarge, StoreUnavailabl
 from core.jobs import ENDED, Job, State
 from core.keys import CONFIGS, INBOX, job_folder
 from core.ports import DeadLetter, JobQuery, ObjectInfo, Page, Pause, QueueStats, Tally
+from infra.newest import read_newest
 from infra.wiring import Stack
 from runner.engine.contract import escape_controls
 
@@ -221,13 +222,13 @@ class Facade:
         if known is not None:
             return known
         try:
-            body = self._stack.store.read(key, version=info.version, limit=DOCUMENT.bytes)
-            read = plain(body, DOCUMENT)
-        except (ObjectMissing, ObjectTooLarge, ValueError):
+            found = read_newest(self._stack.store, key, limit=DOCUMENT.bytes, listed=info)
+            read = None if found is None else plain(found.body, DOCUMENT)
+        except (ObjectTooLarge, ValueError):
             return None
-        if not isinstance(read, dict):
+        if found is None or not isinstance(read, dict):
             return None
-        self._documents.put((key, info.version), read, weight_of(body, each=300))
+        self._documents.put((key, found.info.version), read, weight_of(found.body, each=300))
         return read
 
     def log(self, job: Job, after: int = 0) -> bytes:

@@ -45,6 +45,7 @@ from core.versions import (
     versions_folder,
 )
 from handlers.workflows import LiveView, Packages, manifests_at
+from infra.newest import read_newest
 from infra.parsing import read_manifest
 
 LIVE, DRAFTED = "live", "draft"
@@ -137,7 +138,7 @@ class Library:
         """The workflows whose manifests are below a place, and those that a promotion left without a valid one."""
         found = list[Standing]()
         for info in manifests_at(LiveView(self._store), place):
-            with contextlib.suppress(ManifestInvalid, ObjectMissing, ObjectChanged):
+            with contextlib.suppress(ManifestInvalid, ObjectMissing):
                 found.append(self._loaded(info))
         live = {one.key for one in found}
         for key in list(self._store.keys(place)):
@@ -397,8 +398,10 @@ class Library:
         return promotion.id
 
     def _loaded(self, info: ObjectInfo) -> Standing:
-        body = self._store.read(info.key, version=info.version, limit=MAX_MANIFEST_BYTES)
-        return self._standing(make_workflow(read_manifest(body), info))
+        found = read_newest(self._store, info.key, limit=MAX_MANIFEST_BYTES, listed=info)
+        if found is None:
+            raise ObjectMissing(f"{info.key} was removed just now")
+        return self._standing(make_workflow(read_manifest(found.body), found.info))
 
     def _standing(self, workflow: Workflow, promotion: Promotion | None = None) -> Standing:
         draft = self._store.head(f"{workflow.folder}{DRAFT}{MANIFEST}")

@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from core.errors import ObjectChanged, ObjectMissing, PreconditionFailed, StoreUnavailable
+from core.errors import PreconditionFailed, StoreUnavailable
 from core.memories import MAX_MEMORY_BYTES, Memory, serialized
 from core.ports import ObjectInfo, ObjectStore
+from infra.newest import read_newest
 from infra.parsing import check_memory, read_memory_text
 
 _TRIES: Final = 40
@@ -21,15 +22,8 @@ class StoredMemory(NamedTuple):
 
 def read_memory(store: ObjectStore, key: str) -> StoredMemory:
     """The newest memory under a key, empty if there is none. Raises MemoryInvalid or ObjectTooLarge."""
-    for _ in range(_TRIES):
-        info = store.head(key)
-        if info is None:
-            return StoredMemory(Memory(), None)
-        try:
-            return StoredMemory(read_memory_text(store.read(key, version=info.version, limit=MAX_MEMORY_BYTES)), info)
-        except (ObjectMissing, ObjectChanged):
-            continue  # somebody wrote between the two calls
-    raise StoreUnavailable(f"memory {key}: others write to it all the time; try again")
+    found = read_newest(store, key, limit=MAX_MEMORY_BYTES)
+    return StoredMemory(Memory(), None) if found is None else StoredMemory(read_memory_text(found.body), found.info)
 
 
 def change_memory(

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from core.errors import AdeError, PreconditionFailed, StoreUnavailable, UsageError
 from core.keys import ACCESS
 from core.ports import Clock, ObjectStore
+from infra.newest import read_newest
 
 TOKENS_KEY, LINKS_KEY = f"{ACCESS}tokens.json", f"{ACCESS}links.json"
 _LIMIT = 4 * 1024 * 1024
@@ -223,12 +224,11 @@ class Access:
         raise StoreUnavailable(f"{self._key} is changed by others all the time; try again")
 
     def _read(self) -> tuple[_Grants, str | None]:
-        info = self._store.head(self._key)
-        if info is None:
+        found = read_newest(self._store, self._key, limit=_LIMIT)
+        if found is None:
             return _Grants(), None
-        body = self._store.read(self._key, version=info.version, limit=_LIMIT)
         try:
-            return _Grants.model_validate_json(body), info.version
+            return _Grants.model_validate_json(found.body), found.info.version
         except ValidationError as error:
             where = ".".join(str(part) for part in error.errors()[0]["loc"])
             raise StoreUnavailable(f"{self._key} is damaged at {where or 'its start'}; repair or delete it") from None

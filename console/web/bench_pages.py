@@ -47,7 +47,7 @@ from console.web.forms import form_fields
 from console.web.pages import manifest_problems
 from console.web.rendering import link, page
 from core.budget import parse
-from core.errors import AdeError, ManifestInvalid, Problem, UsageError
+from core.errors import AdeError, ManifestInvalid, ObjectChanged, Problem, UsageError
 from core.keys import SHARED_TENANT, SPREADSHEETS, is_spreadsheet, refusal
 from core.manifests import BUDGET, MAX_MANIFEST_BYTES
 
@@ -445,7 +445,7 @@ def _step(call: Call, tab: str, act: Callable[[Bench], Mapping[str, Any] | str])
     bench = bench_of(call)
     try:
         done = act(bench)
-    except (BenchChanged, WorkflowChanged) as error:
+    except (BenchChanged, WorkflowChanged, ObjectChanged) as error:
         return bench_page(call, bench, RefusedChange(f"Nothing was replaced: {error}", "", 409), tab=tab)
     except ManifestInvalid as error:
         problem = error.problems[0]
