@@ -76,6 +76,10 @@ class SandboxUnavailable(AdeError):
     """This host cannot provide a box of the required level."""
 
 
+class SandboxBusy(SandboxUnavailable):
+    """No box started in time: the host has too much to do. This says nothing about what it allows."""
+
+
 class UsageError(AdeError):
     """A command was called with arguments that do not make sense."""
 

@@ -37,7 +37,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from core.errors import SandboxUnavailable
+from core.errors import SandboxBusy, SandboxUnavailable
 from core.manifests import parse_manifest
 from core.verdicts import Verdict
 from runner.boxes import BoxLimits, BoxOrder, BoxReport, Isolation, Killed, OnEvent, ignore_event
@@ -446,7 +446,10 @@ class Found:
 
 
 def strongest(builds: Sequence[Build], make: Callable[[Build], Jailer], run_dir: Path) -> Found:
-    """The first build whose canary confirms its promises; raises SandboxUnavailable if there is none."""
+    """The first build whose canary confirms its promises.
+
+    Raises SandboxUnavailable if there is none, and SandboxBusy if the host was too slow to tell.
+    """
     refused: list[str] = []
     for build in builds:
         jailer = make(build)
@@ -461,6 +464,9 @@ def strongest(builds: Sequence[Build], make: Callable[[Build], Jailer], run_dir:
                 jailer.hand_over(_TENANT)
                 return Found(jailer=jailer, isolation=isolation, refused=tuple(refused))
             reason = f"the canary got past {', '.join(missing)}"
+        except SandboxBusy:  # no reason to settle for a weaker build
+            jailer.close()
+            raise
         except SandboxUnavailable as error:
             reason = str(error)
         jailer.close()
@@ -488,6 +494,9 @@ def send_canary(jailer: Jailer, run_dir: Path) -> Json:
             limits=_LIMITS,
         )
         report = jailer.run(order, _UNKNOWN, killed=lambda: None, canary=forbidden)
+        if report.verdict is Verdict.WALL_CLOCK:
+            late = f"a box that only probes its limits took over {_LIMITS.wall_seconds:.0f} s"
+            raise SandboxBusy(f"{late}; this host has too much to do, try again when it has less")
         if report.verdict is not Verdict.OK:
             raise SandboxUnavailable(f"the canary died: {report.message or report.verdict}")
         return report.claim

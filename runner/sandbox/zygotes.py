@@ -19,13 +19,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from core.errors import SandboxUnavailable
+from core.errors import SandboxBusy, SandboxUnavailable
 from runner.engine.contract import Json
 from runner.sandbox.box.keeper import children
 from runner.sandbox.box.zygote import GO, VERIFY, BoxRequest, Plan
 from runner.sandbox.session import OWN_ROOT
 
 START_SECONDS = 30.0
+_LATE = f"no box started within {START_SECONDS:.0f} s; this host has too much to do, try again when it has less"
 _ZYGOTE = """\
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -121,6 +122,9 @@ class ZygoteProcess:
         try:
             self._control.send(json.dumps(asdict(plan)).encode())
             words = _receive(self._control)[0]
+        except TimeoutError:
+            self.close()
+            raise SandboxBusy(_LATE) from None
         except OSError as error:
             self.close()
             raise SandboxUnavailable(f"the zygote did not answer: {error}") from error
@@ -163,6 +167,8 @@ class ZygoteProcess:
                 with suppress(ProcessLookupError):
                     signal.pidfd_send_signal(pidfd, signal.SIGKILL)
                 os.close(pidfd)
+            if isinstance(error, TimeoutError):
+                raise SandboxBusy(_LATE) from None
             if isinstance(error, OSError):
                 raise SandboxUnavailable(f"the zygote is gone: {error}") from error
             raise

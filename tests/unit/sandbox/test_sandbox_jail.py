@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import SandboxUnavailable, SettingsError
+from core.errors import SandboxBusy, SandboxUnavailable, SettingsError
 from core.verdicts import Verdict
 from runner.boxes import Isolation
+from runner.sandbox import jail as jail_module
+from runner.sandbox import zygotes as zygotes_module
 from runner.sandbox.box.keeper import descendants
 from runner.sandbox.drivers import gaps_of, level_of, make_sandbox, require
 from runner.sandbox.jail import Build, JailSandbox, Options
@@ -97,6 +99,23 @@ def test_a_killed_zygote_costs_no_job(jail, tmp_path):
     for pid in named("ade-zygote"):
         os.kill(pid, signal.SIGKILL)
     assert answer(sandbox, tmp_path, "def main(order): return 2") == 2
+
+
+def test_a_host_that_is_too_busy_to_answer_gets_no_weaker_build_and_is_asked_again(jail, monkeypatch):
+    sandbox = jail()
+    with monkeypatch.context() as patched:
+        patched.setattr(zygotes_module, "START_SECONDS", 1e-6)
+        with pytest.raises(SandboxBusy, match="too much to do"):
+            sandbox._probed()
+        assert sandbox.isolation().gaps == (zygotes_module._LATE,)
+    assert not any("rejected" in gap for gap in sandbox.isolation().gaps)
+    assert sandbox.isolation().level == jail().isolation().level != "none"
+
+
+def test_a_canary_that_runs_out_of_time_says_nothing_about_its_build(jail, monkeypatch):
+    monkeypatch.setattr(jail_module, "_LIMITS", replace(LIMITS, wall_seconds=0.0))
+    with pytest.raises(SandboxBusy, match="took over 0 s"):
+        jail()._probed()
 
 
 def test_a_zygote_that_does_not_answer_is_gone_round_by_a_cold_start(jail, tmp_path, monkeypatch):
