@@ -63,9 +63,9 @@ def _tables(rows: Sequence[Row], hints: Hints, judge: RowClassifier, *, is_searc
             return [shape(only, hints)]
         choices.append(shortcuts.header_missing(hints.fixed))
     declared, rest = shortcuts.declared_drafts(rows, hints.layout.declared_tables)
-    plain_list = shortcuts.list_draft(rest, hints) if not declared else None
-    if plain_list is not None:
-        reading = SheetReading([plain_list])
+    plain = shortcuts.list_draft(rest, hints) or shortcuts.plain_draft(rest, hints) if not declared else None
+    if plain is not None:
+        reading = SheetReading([plain])
     else:
         reading = _read(rest, hints, declared, classify, is_searched=is_searched)
     drafts_of_sheet = declared + reading.drafts

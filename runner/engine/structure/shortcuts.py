@@ -1,4 +1,4 @@
-"""Sheets that need no classifier: declared tables, headers set by the manifest, and sheets of a single column."""
+"""Sheets that need no classifier: declared and plain tables, headers set by the manifest, and sheets of a single column."""
 
 from collections.abc import Sequence
 
@@ -31,8 +31,7 @@ def _declared_draft(rows: Sequence[Row], table: DeclaredTable) -> Draft | None:
     labels = [_label(row.number, table) for row in inside]
     head = [at for at, label in enumerate(labels) if label is Label.HEADER]
     body = [at for at, label in enumerate(labels) if label is not Label.HEADER]
-    chances: list[Sequence[float]] = [[0.99 if other is label else 0.002 for other in Label] for label in labels]
-    return Draft(inside, labels, chances, Band(head, body), left - 1, right - 1, declared=True)
+    return Draft(inside, labels, _chances(labels), Band(head, body), left - 1, right - 1, declared=True)
 
 
 def _label(number: int, table: DeclaredTable) -> Label:
@@ -120,6 +119,78 @@ def _skip_notes(rows: Sequence[Row], labels: Sequence[Label], first: int) -> int
 def _is_repeated(row: Row, head: Row) -> bool:
     """Whether a row of several cells repeats the header row."""
     return len(row.filled) > 1 and row.filled == head.filled and row.values[: row.last] == head.values[: head.last]
+
+
+MOST_PLAIN = 1_000  # rows
+LEAST_PLAIN = 4  # rows below the header
+NAMED = 0.5  # share of a plain table's columns that are called as declared names are
+FULL = 0.6  # share of a plain table's columns that each of its records fills
+# What texts of rows show that may be totals, notes, captions or lines.
+_NO_RECORD = int(Mark.TOTAL | Mark.NOTE | Mark.TITLE | Mark.COLON | Mark.FOOTNOTE | Mark.RULE)
+_FILLER = int(CellKind.FILLER)
+_BLANKS = frozenset({int(CellKind.BLANK), _FILLER})
+
+
+def plain_draft(rows: Sequence[Row], hints: Hints) -> Draft | None:
+    """Make the draft of a sheet that is one plain table; None unless nothing in it needs to be judged.
+
+    Proof: the header is a row of distinct texts, at least half of them declared names, over columns of one kind each;
+    the rows below follow without a gap, fill most columns and show no sign of a total, a note or a caption; above are
+    at most single texts and then a blank row; no rule, style or layout speaks for another reading.
+    """
+    at = next((at for at, row in enumerate(rows[: TITLES + 1]) if hints.header(row.number) >= DECISIVE), -1)
+    if at < 0 or not LEAST_PLAIN < len(rows) - at <= MOST_PLAIN:
+        return None
+    head, body = rows[at], rows[at + 1 :]
+    is_alone = not hints.ruled and hints.scores.keys() <= {head.number, head.number + 1}
+    if not is_alone or not _has_plain_layout(rows, head, hints) or not _names_columns(head, rows[:at], hints):
+        return None
+    if not all(_is_record(row, head) for row in body) or not _are_of_one_kind(body, head):
+        return None
+    labels = [Label.TITLE] * at + [Label.HEADER] + [Label.DATA] * len(body)
+    band = Band([at], list(range(at + 1, len(rows))))
+    return Draft(list(rows), labels, _chances(labels), band, head.filled[0], head.filled[-1])
+
+
+def _has_plain_layout(rows: Sequence[Row], head: Row, hints: Hints) -> bool:
+    """Whether the layout says nothing about rows other than the header: no merges, no bold records, no filter below."""
+    layout = hints.layout
+    hinted = max(layout.frozen_rows, (layout.print_title_rows or (0, 0))[1], (layout.autofilter or (0,))[0])
+    return not layout.merged and hinted <= head.number and not any(row.bold > 0 for row in rows if row is not head)
+
+
+def _names_columns(head: Row, above: Sequence[Row], hints: Hints) -> bool:
+    """Whether a row of distinct texts without a blank between them names columns, with only single texts above."""
+    count = len(head.filled)
+    names = {str(value).strip().casefold() for value in head.values[head.filled[0] :]}
+    is_full = head.filled[-1] - head.filled[0] + 1 == count == head.width == len(names) > 1
+    if not is_full or any(head.kinds[at] != _TEXT for at in head.filled):
+        return False
+    if any(row.width > 1 or row.kinds[row.filled[0]] != _TEXT for row in above) or (above and not head.gap):
+        return False
+    return hints.spelled is not None and hints.spelled(head.values) >= NAMED * count
+
+
+def _is_record(row: Row, head: Row) -> bool:
+    """Whether a row right below the others fills most columns of the header, and none of its texts is doubtful."""
+    first, last = head.filled[0], head.filled[-1]
+    if row.gap or row.skipped or row.filled[0] != first or row.last > last + 1 or row.width < FULL * len(head.filled):
+        return False
+    return not any(row.marks[at] & _NO_RECORD for at in row.filled if row.kinds[at] == _TEXT)
+
+
+def _are_of_one_kind(body: Sequence[Row], head: Row) -> bool:
+    """Whether each column has values of one kind, and none that the header has, too."""
+    for at in head.filled:
+        column = [row for row in body if at < len(row.kinds)]
+        if len({row.kinds[at] for row in column} - _BLANKS) != 1 or any(row.values[at] == head.values[at] for row in column):
+            return False
+    return True
+
+
+def _chances(labels: Sequence[Label]) -> list[Sequence[float]]:
+    """Return chances by which each label is certain."""
+    return [[0.99 if other is label else 0.002 for other in Label] for label in labels]
 
 
 LEAST = 3  # rows of a list without a header
