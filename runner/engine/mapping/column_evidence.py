@@ -25,6 +25,7 @@ PER_NEAR_ALWAYS: Final = 0.3
 PER_AGREEMENT: Final = 3.0
 AGREES: Final = 0.3  # nearness of values that do not speak against a field, though they are not its allowed ones
 _MOST: Final = 3.0  # log-odds that letters alone may give
+MOST_LOG_ODDS: Final = 30.0  # that become odds
 _FAR: Final = (0.0, "")
 _NOWHERE: Final = Near()
 _NOTHING: Final = frozenset[str]()
@@ -174,16 +175,28 @@ class ColumnEvidence:
         meaning = meant.get("meaning", 0.0)
         return meaning < PLAIN and (meaning > 0 or n in self.headers)
 
-    def totals(self, always: Container[int]) -> dict[int, float]:
+    def total_of_only_field(self, n: int, neighbour_shares: Mapping[int, float], least_likely: float) -> float | None:
+        """Return the log-odds of field number `n`, which the header names, if every other field is less likely than
+        `least_likely` whatever the types of the values are; None if types have to be tried."""
+        totals = self.totals(neighbour_shares, tries_types=False)
+        own_total = totals.pop(n)
+        most = min(MOST_LOG_ODDS, own_total) + log(least_likely / 2)  # half of it is rounded to less
+        of_neighbour = model().pair["neighbour"]
+        is_only = all(total + of_neighbour * neighbour_shares.get(m, 0.0) < most for m, total in totals.items())
+        return own_total if is_only else None
+
+    def totals(self, always: Container[int], *, tries_types: bool = True) -> dict[int, float]:
         """Return the log-odds of every field for this column; field -> log-odds against "no field".
 
         The single `numbers` are computed (and remembered) only for fields that the header concerns; the others share
         one sum. Fields that nothing but the header's letters speaks for are left out, except those in `always`.
-
-        Fields that only the header's letters speak for are left out, but for those that are `always` wanted.
+        `tries_types`: if not, values count as of every type that the header does not concern: the most they can say.
         """
         target, weights = self._target, model().pair
-        of_values = {n: self._value_numbers(n) for n in target.distinct}
+        of_values = {
+            n: self._value_numbers(n) if tries_types else target.values(n, self.column.sample, tries_type=False)
+            for n in target.distinct
+        }
         values = {n: sum([weights[name] * x for name, x in numbers.items()]) for n, numbers in of_values.items()}
         meant = self._meaning_numbers(None)
         others = meant | self._confirmed_numbers(_NOBODY, meant)

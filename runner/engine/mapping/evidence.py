@@ -6,6 +6,7 @@ them. The sum for a field against 0 for "no field" and against the sums of the o
 Every pair gets its sum; what it is made of is put together only for the pairs that are asked for.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -123,13 +124,24 @@ class Weigher:
         self._neighbours = self._neighbour_scores()  # column -> field -> how much its neighbours speak for it
         self._evidence_by_pair: dict[tuple[int, int], Evidence] = {}  # by column and field
 
-    def totals(self) -> dict[int, dict[int, float]]:
+    def totals(self, least_likely: float = 0.0) -> dict[int, dict[int, float]]:
         """Weigh every pair that anything is known about; column -> field -> its log-odds against "no field", neighbours
-        and Python rules included."""
+        and Python rules included.
+
+        A column that alone is called as one field is has only this field, if all others are certainly less likely than
+        `least_likely`.
+        """
         totals: dict[int, dict[int, float]] = {}
         weights = model().pair
+        only_fields = self._only_fields() if least_likely and not self._detected else {}
         for position, column in self._columns.items():
             neighbour_shares = self._neighbours[position]
+            only = only_fields.get(position)
+            if only is not None:
+                total = column.total_of_only_field(only, neighbour_shares, least_likely)
+                if total is not None:
+                    totals[position] = {only: total}
+                    continue
             rule_log_odds = {
                 field: PER_POINT * self._rule_points(position, field) for field in self._fields_with_rules(position)
             }
@@ -139,6 +151,19 @@ class Weigher:
             for field, amount in rule_log_odds.items():
                 column_totals[field] += amount
         return totals
+
+    def _only_fields(self) -> dict[int, int]:
+        """Return for each column whose header names one field, which no other column's header names, that field; it
+        goes to this column whatever the values say."""
+        columns_by_field = Counter(n for column in self._columns.values() for n in column.named)
+        fields = self._target.fields
+        return {
+            position: n
+            for position, column in self._columns.items()
+            if len(column.named) == 1
+            for n in column.named
+            if columns_by_field[n] == 1 and fields[n].needs_column
+        }
 
     def named(self, at: int) -> frozenset[int]:
         """Return the fields one of whose names the column's header is."""

@@ -122,6 +122,13 @@ def type_fit(sample: Sample, field: Field) -> str | None:
         return None
     if fit < GOOD:
         return "type_against" if fit < POOR else None
+    return most_type_fit(field)
+
+
+def most_type_fit(field: Field) -> str | None:
+    """Name how values that are all of a field's type speak for it; None if they say nothing."""
+    if field.type in UNTESTED:
+        return None
     if field.type in _RARE:
         return "type_rare"
     return "type_strong" if field.type in _STRONG else "type_weak"

@@ -17,7 +17,7 @@ from runner.engine.common.fields import Field
 from runner.engine.common.findings import FindingText
 from runner.engine.common.spelling import joined
 from runner.engine.mapping.assign import Rank, assign
-from runner.engine.mapping.column_evidence import ColumnIn
+from runner.engine.mapping.column_evidence import MOST_LOG_ODDS, ColumnIn
 from runner.engine.mapping.contrasts import CONTRARY, OUTDATED
 from runner.engine.mapping.evidence import EMPTY, PER_POINT, Contribution, Detected, Weigher
 from runner.engine.mapping.headers import (
@@ -51,7 +51,6 @@ CONTRAST: Final = 2.5
 OPPOSED: Final = 6.0
 AS_MUCH: Final = 0.5
 RULE_IS_SURE: Final = 1.0  # a Python rule that gives a point says as much as the field's own name
-_CEILING: Final = 30.0  # log-odds
 # Groups of ranks, the better evidence first: 0 for rules, then those of exact names, then these.
 _DOUBTED: Final = 10  # added for blank or contradicting columns: they come after all other names
 _CONFIRMED: Final = 20
@@ -156,9 +155,9 @@ class _Chooser:
         self._weigher = weigher
         self._shown = shown
         self._evidence = weigher.evidence
-        self._totals = weigher.totals()  # column -> field -> log-odds
+        self._totals = weigher.totals(shown.least_likely)  # column -> field -> log-odds
         self._odds = {
-            at: {n: exp(min(_CEILING, total)) for n, total in totals.items()} for at, totals in self._totals.items()
+            at: {n: exp(min(MOST_LOG_ODDS, total)) for n, total in totals.items()} for at, totals in self._totals.items()
         }
         # Of all fields and of none.
         self._total_odds = {at: 1.0 + sum(odds.values()) for at, odds in self._odds.items()}
@@ -555,7 +554,7 @@ class _Chooser:
         """Word the note and the doubt for a column that would have got a free field but for a contradiction in its
         header; None if there is no such field."""
         without_contradiction = -model().pair["contrary"]
-        least_total = _CEILING if self._threshold >= 1 else -_CEILING
+        least_total = MOST_LOG_ODDS if self._threshold >= 1 else -MOST_LOG_ODDS
         if 0 < self._threshold < 1:
             least_total = log(self._threshold / (1 - self._threshold))
         candidates = [
@@ -564,7 +563,7 @@ class _Chooser:
             if contradiction in CONTRARY
             and n not in self._column_of
             and n not in self._constant_fields
-            and (total := self._totals[column.position].get(n, -_CEILING) + without_contradiction) >= least_total
+            and (total := self._totals[column.position].get(n, -MOST_LOG_ODDS) + without_contradiction) >= least_total
         ]
         if not candidates:
             return None

@@ -10,7 +10,7 @@ from runner.engine.mapping import knowledge, odd_values
 from runner.engine.mapping.contrasts import FieldStated
 from runner.engine.mapping.headers import FieldNames
 from runner.engine.mapping.nearness import Near, Nearness, first_sentence
-from runner.engine.mapping.sample import UNTESTED, Sample, allowed_fit, pattern_fit, type_fit
+from runner.engine.mapping.sample import UNTESTED, Sample, allowed_fit, most_type_fit, pattern_fit, type_fit
 from runner.engine.memory.recall import Recall
 
 FEW_FIELDS: Final = 40  # which the weights were trained for
@@ -92,9 +92,10 @@ class Target:
         """Whether it is certain enough what a field's values look like that others speak against it."""
         return bool(self.concepts[n]) or self.classes[n] <= _DISTINCT
 
-    def values(self, n: int, sample: Sample) -> dict[str, float]:
-        """Return the named numbers by which a column's values speak for field number `n` or against it."""
-        numbers = self._declared_fit(n, sample) if self.tested[n] else {}
+    def values(self, n: int, sample: Sample, *, tries_type: bool = True) -> dict[str, float]:
+        """Return the named numbers by which a column's values speak for field number `n` or against it; the most they
+        can say for its type, if that is not tried."""
+        numbers = self._declared_fit(n, sample, tries_type=tries_type) if self.tested[n] else {}
         if self.classes[n] and (odds_by_class := sample.class_log_odds()):
             best = max([odds_by_class.get(name, 0.0) for name in self.classes[n]])
             if best > 0 or self._is_known(n):
@@ -110,12 +111,12 @@ class Target:
             return ""
         return odd_values.odd_kind(field, self.classes[n], seen, is_known=bool(self.concepts[n]))
 
-    def _declared_fit(self, n: int, sample: Sample) -> dict[str, float]:
+    def _declared_fit(self, n: int, sample: Sample, *, tries_type: bool) -> dict[str, float]:
         """Return the named numbers for how a column's values fit the type, pattern and allowed values that field number
-        `n` declares."""
+        `n` declares; the most they can say for its type, if that is not tried."""
         field = self.fields[n]
         numbers = allowed_fit(sample, self._allowed[n], self._spellings[n])
-        if type_number := type_fit(sample, field):
+        if type_number := type_fit(sample, field) if tries_type else most_type_fit(field):
             numbers[type_number] = 1.0
         if pattern_number := pattern_fit(sample, field):
             numbers[pattern_number[0]] = pattern_number[1]

@@ -1,5 +1,6 @@
 """Which column is given to which field: a header that is a field's name always wins, leftovers are given to nobody."""
 
+import random
 import re
 from datetime import date
 
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 from runner.engine.common.fields import Field
 from runner.engine.mapping.evidence import PER_POINT, Contribution, Weigher
 from runner.engine.mapping.matcher import model, weighed
-from runner.engine.mapping.score import THRESHOLD, ColumnIn, Sample, choose
+from runner.engine.mapping.score import IN_FULL, IN_SHORT, THRESHOLD, ColumnIn, Sample, choose
 from runner.engine.memory.recall import Recall
+from tests.support.effort import examples
 from tests.support.engine_jobs import run_job
 from tools.made_tables import cases
 
@@ -253,6 +255,24 @@ def test_a_pair_has_the_sum_of_what_it_is_said_to_be_made_of():
                 assert total == pytest.approx(model().pair["prior"] + weighed(one.numbers) + PER_POINT * one.rules)
                 compared += 1
     assert compared > 1000
+
+
+def test_types_that_are_not_tried_change_nothing_that_is_reported(monkeypatch):
+    dice, weigh_all = random.Random(5), Weigher.totals
+    alone = 0
+    for case in cases(5, examples(20)):
+        names = dice.sample([field.name for field in case.fields], min(len(case.fields), len(case.columns)))
+        named = [column._replace(headers=(name,)) for column, name in zip(case.columns, names, strict=False)]
+        columns = [*named, *case.columns[len(named) :]]
+        for shown in (IN_SHORT, IN_FULL):
+            options = {"detected": {}, "allowed": lambda _: None, "shown": shown}
+            found = choose(columns, case.fields, **options)
+            with monkeypatch.context() as patched:
+                patched.setattr(Weigher, "totals", lambda self, _: weigh_all(self))
+                assert choose(columns, case.fields, **options) == found
+            totals = Weigher(columns, case.fields, lambda _: None).totals(shown.least_likely)
+            alone += sum(len(of_column) == 1 for of_column in totals.values())
+    assert alone > 20
 
 
 def test_slips_are_found_though_most_words_are_not_compared_letter_by_letter():
