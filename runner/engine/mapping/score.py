@@ -157,7 +157,8 @@ class _Chooser:
         self._evidence = weigher.evidence
         self._totals = weigher.totals(shown.least_likely)  # column -> field -> log-odds
         self._odds = {
-            at: {n: exp(min(MOST_LOG_ODDS, total)) for n, total in totals.items()} for at, totals in self._totals.items()
+            at: {n: exp(min(MOST_LOG_ODDS, total)) for n, total in totals.items()}
+            for at, totals in self._totals.items()
         }
         # Of all fields and of none.
         self._total_odds = {at: 1.0 + sum(odds.values()) for at, odds in self._odds.items()}

@@ -1,4 +1,4 @@
-"""Sheets that need no classifier: declared and plain tables, headers set by the manifest, and sheets of a single column."""
+"""Sheets that need no classifier: declared or plain tables, headers that the manifest sets, and single columns."""
 
 from collections.abc import Sequence
 
@@ -183,7 +183,9 @@ def _are_of_one_kind(body: Sequence[Row], head: Row) -> bool:
     """Whether each column has values of one kind, and none that the header has, too."""
     for at in head.filled:
         column = [row for row in body if at < len(row.kinds)]
-        if len({row.kinds[at] for row in column} - _BLANKS) != 1 or any(row.values[at] == head.values[at] for row in column):
+        if len({row.kinds[at] for row in column} - _BLANKS) != 1 or any(
+            row.values[at] == head.values[at] for row in column
+        ):
             return False
     return True
 
