@@ -75,12 +75,14 @@ def write_rows(pipeline: Pipeline, output: list[list[Any]], count: int, flag: Ca
     if split is not None:
         output = split.with_texts(output)
         places = split.places(output)
-    unfit = pipeline.data.write(output, count, places) if pipeline.data is not None else _NOTHING_UNFIT
-    for n, cells in unfit.items():
-        # A text or an error where a number or a date belongs is reported as such already.
-        large = [i for i in cells if not isinstance(output[n][i], str)]
-        what = "has more digits than the type of its column holds, and is left blank in files of typed columns"
-        flag(n, large, "value_unfit", severity="warning", what=what)
+    unfit = _NOTHING_UNFIT
+    if pipeline.data is not None:
+        unfit = pipeline.data.write(output, count, places)
+        for n, cells in unfit.items():
+            # A value of another type is reported as such already.
+            large = [i for i in cells if pipeline.data.is_of_type(n, output[n][i])]
+            what = "has more digits than the type of its column holds, and is left blank in files of typed columns"
+            flag(n, large, "value_unfit", severity="warning", what=what)
     if pipeline.sheet is None:
         return
     if pipeline.blanks_errors:

@@ -15,7 +15,7 @@ from runner.engine.writing.delimited_file import CsvDialect, DelimitedFile
 from runner.engine.writing.json_lines import JsonLines
 from runner.engine.writing.parquet import ParquetFile
 from runner.engine.writing.splitting import Places, picked_rows
-from runner.engine.writing.typed import ColumnType, TypedColumn, fit, rescued_texts, typed_columns
+from runner.engine.writing.typed import ColumnType, TypedColumn, fit, is_of_type, rescued_texts, typed_columns
 
 SCHEMA_VERSION: Final = 1
 
@@ -70,6 +70,10 @@ class DataFiles:
             for writer in writers if rows else ():
                 writer.write(part)
         return {n: cells for n, cells in enumerate(unfit) if cells}
+
+    def is_of_type(self, n: int, value: Any) -> bool:
+        """Whether a value that does not fit an output column is of its type all the same."""
+        return is_of_type(self._columns[n], value)
 
     def close(self) -> None:
         """Complete all files, and write schema.json."""

@@ -7,7 +7,7 @@ there, and goes to the column `_rescued` if the manifest asks for it.
 import json
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, time
-from decimal import Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from enum import StrEnum
 from math import isfinite
 from typing import Any, Final, NamedTuple
@@ -23,7 +23,8 @@ MONEY_SCALE: Final = 4  # decimals of money, unless the field has a scale of its
 PRECISION: Final = 18  # decimal digits that a 64-bit number holds
 _LARGEST: Final = 2**63 - 1
 _EXACT_FLOAT: Final = 2**53  # whole numbers up to here are exact as floats
-_LARGEST_UNSCALED: Final = 10**PRECISION - 1
+_UNAMBIGUOUS: Final = 10.0**15  # of two different numbers of 15 digits, no two are the same double
+_ALL_DIGITS: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)  # nothing is rounded
 
 
 class ColumnType(StrEnum):
@@ -191,17 +192,31 @@ def _fit_decimal(column: TypedColumn, values: list[Any], kinds: set[type]) -> Fi
 
 def unscaled(value: float | Decimal, scale: int) -> int | None:
     """Return the whole number that stands for a number of this scale; None if it needs more digits, or is too large."""
-    power = 10**scale
     if type(value) is float:
-        if not isfinite(value * power):
-            return None
-        number = round(value * power)
-        exact = number / power == value
-    else:
-        scaled = Decimal(value).scaleb(scale) if Decimal(value).is_finite() else Decimal("0.5")
-        exact = scaled == scaled.to_integral_value()
-        number = int(scaled) if exact else 0
-    return number if exact and abs(number) <= _LARGEST_UNSCALED else None
+        power = 10**scale
+        if abs(value * power) < _UNAMBIGUOUS:
+            number = round(value * power)
+            return number if number / power == value else None
+        value = Decimal(repr(value))  # several decimals of the scale are this double: its shortest digits are meant
+    digits = Decimal(value)
+    if not digits.is_finite() or digits.copy_abs() >= 10 ** (PRECISION - scale):
+        return None
+    scaled = digits.scaleb(scale, _ALL_DIGITS)
+    return int(scaled) if scaled == scaled.to_integral_value(context=_ALL_DIGITS) else None
+
+
+_OWN_KINDS: Final = {
+    ColumnType.INTEGER: frozenset({int}),
+    ColumnType.NUMBER: _NUMBERS,
+    ColumnType.DECIMAL: _NUMBERS,
+    ColumnType.TIME: frozenset({time}),
+}
+
+
+def is_of_type(column: TypedColumn, value: Any) -> bool:
+    """Whether a value that does not fit its column is of its type all the same, so that only digits or a zone are too
+    many."""
+    return type(value) in _OWN_KINDS.get(column.type, ())
 
 
 _FITTERS: Final[dict[ColumnType, Callable[[TypedColumn, list[Any], set[type]], Fitted]]] = {
@@ -232,5 +247,5 @@ def rescued_texts(
     by_row: dict[int, dict[str, str]] = {}
     for column, values, indexes in zip(columns, raw, unfit, strict=False):
         for i in indexes:
-            by_row.setdefault(i, {})[column.name] = spelled(values[i])
+            by_row.setdefault(i, {})[column.name] = _as_text(values[i]) or spelled(values[i])
     return [json.dumps(by_row[i], ensure_ascii=False) if i in by_row else None for i in range(count)]

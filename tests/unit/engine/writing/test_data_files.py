@@ -28,6 +28,7 @@ from runner.engine.writing.data_files import DataFiles
 from runner.engine.writing.delimited_file import guarded, is_formula
 from runner.engine.writing.typed import ColumnType, TypedColumn, decimal_text, fit, unscaled
 from tests.support.effort import examples
+from tests.support.engine_jobs import run_job
 
 FIELDS = [
     {"name": "text"},
@@ -117,6 +118,20 @@ def test_a_value_of_another_type_is_blank_and_rescued():
     assert json.loads(line["_rescued"]) == {"count": "many", "pay": "1.00001", "day": "soon"}
 
 
+def test_a_cell_of_another_type_is_reported_once_and_rescued_as_a_person_writes_it(tmp_path):
+    fields = [{"name": "id"}, {"name": "count", "type": "integer"}, {"name": "pay", "type": "money"}]
+    fields.append({"name": "clock", "type": "time"})
+    rows = [["id", "count", "pay", "clock"], ["a", True, date(2026, 1, 2), timedelta(hours=26)], ["b", 2.5, 1.23456, 7]]
+    done = run_job(tmp_path, rows, fields=fields, output={"formats": ["jsonl"], "rescued": True})
+    assert sorted(done.cells("type_error")) == ["B2", "B3", "C2", "D2", "D3"]
+    assert done.cells("value_unfit") == ["C3"]
+    lines = [json.loads(line) for line in (tmp_path / "normalized.jsonl").read_text().splitlines()]
+    assert [json.loads(line["_rescued"]) for line in lines] == [
+        {"count": "TRUE", "pay": "2026-01-02", "clock": "26:00:00"},
+        {"count": "2.5", "pay": "1.23456", "clock": "7"},
+    ]
+
+
 def test_a_text_with_a_nul_is_accepted(tmp_path):
     checked(tmp_path, written([("a\0b", *ROW[1:])]), 1)
 
@@ -144,11 +159,18 @@ def test_moments_with_a_zone_that_a_rule_made_are_in_utc_and_clocks_with_one_are
     [
         (19.9, 2, 1990), (0.1 + 0.2, 4, None), (1, 0, 1), (-0.05, 2, -5), (Decimal("12.345"), 2, None), (1e300, 4, None),
         (Decimal("12345678901234.5678"), 4, 123456789012345678), (10**18, 0, None), (float("inf"), 2, None),
-        (1.7e308, 4, None), (-1.7e308, 1, None),
+        (1.7e308, 4, None), (-1.7e308, 1, None), (12345678901234.57, 4, 123456789012345700), (2e15 + 0.5, 1, 2 * 10**16 + 5),
+        (Decimal(f"1.{'0' * 30}1"), 4, None), (Decimal("0E+30"), 2, 0), (Decimal("1E+17"), 0, 10**17), (-0.0, 2, 0),
     ],
 )  # fmt: skip
 def test_a_decimal_fits_its_scale_exactly_or_not_at_all(value, scale, number):
     assert unscaled(value, scale) == number
+
+
+@given(st.floats() | st.integers(10**14, 10**16).map(lambda n: n / 100), st.integers(2, 4))
+def test_the_digits_of_a_double_are_written_as_they_are_or_not_at_all(value, scale):
+    number = unscaled(value, scale)
+    assert number is None or Decimal(number).scaleb(-scale) == Decimal(repr(value))
 
 
 @given(st.integers(-(10**18) + 1, 10**18 - 1), st.integers(0, 9))
