@@ -12,6 +12,7 @@ from typing import IO, Final, NamedTuple
 from runner.engine.common import a1
 from runner.engine.protocol import BadOutput
 from runner.engine.reading.books import ERROR_CODES
+from runner.engine.reading.xlsx.markup import unescaped, without_entities
 from runner.engine.verifying.archive import Archive, Member
 from runner.engine.verifying.split_column import WRONG_FILE, SplitColumn
 from runner.engine.writing import parts
@@ -258,7 +259,7 @@ class _SplitCells:
             if row:
                 self.end()
                 self._row, self._seen = row, False
-            elif cell != self._row or self._seen or not self._column.holds([_unescape_text(text)]):
+            elif cell != self._row or self._seen or not self._column.holds([_read_text(text)]):
                 raise BadOutput(WRONG_FILE)
             else:
                 self._seen = True
@@ -269,11 +270,15 @@ class _SplitCells:
             raise BadOutput(WRONG_FILE)
 
 
-def _unescape_text(text: bytes) -> str | None:
-    """Return the text of a cell; None: it is something else."""
-    if not text:
+def _read_text(raw: bytes) -> str | None:
+    """Return the text of a cell as a reader finds it, None if it is something else; raises BadOutput for another
+    spelling than the engine's."""
+    if not raw:
         return None
-    return text.decode().replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    text = unescaped(without_entities(raw.decode()))
+    if parts.escaped(text) != raw.decode():
+        raise BadOutput(WRONG_FILE)
+    return text
 
 
 class _UsualRows:

@@ -266,6 +266,21 @@ def test_a_cell_that_names_another_row_is_refused(tmp_path, honest):
             check_cells(column, b'<row r="2">' + sheet.replace(good, bad, 1))
 
 
+def test_a_value_that_looks_like_an_escape_is_split_and_an_escaped_value_hides_nowhere(tmp_path):
+    fields = [{"name": "region", "allowed": ["_x004E_orth", "North"], "default": "_x004E_orth"}, {"name": "id"}]
+    output = {"formats": ["xlsx", "jsonl"], "split_by": "region"}
+    run_job(tmp_path, [["region", "id"], ["North", 1], [None, 2]], fields=fields, output=output)
+    rows = (tmp_path / "normalized-x004e-orth.xlsx").read_bytes()
+    sheet = zipfile.ZipFile(io.BytesIO(rows)).read("xl/worksheets/sheet1.xml")
+    cells = b'<row r="2">' + sheet.partition(b'<row r="2">')[2].partition(b"</sheetData>")[0]
+    check_cells(SplitColumn(0, frozenset(), "_x004E_orth"), cells)
+    hidden = cells.replace(b"_x005F_x004E_orth", b"_x004E_orth")
+    assert hidden != cells
+    for value in (None, "North"):
+        with pytest.raises(BadOutput, match="another file"):
+            check_cells(SplitColumn(0, frozenset({"North"}), value), hidden)
+
+
 def check_cells(column, rows):
     cells = _SplitCells(column)
     cells.check(rows)
