@@ -18,7 +18,7 @@ from runner.engine.mapping.table_mapping import MappedTable, header_is_certain
 from runner.engine.memory.drift import MAX_COLUMNS, Shares
 from runner.engine.options import JobOptions
 from runner.engine.protocol import open_output
-from runner.engine.rejects.set_aside import rejected_rows
+from runner.engine.rejects.set_aside import rows_with_errors
 from runner.engine.rules.load import RulePackage
 from runner.engine.surveying.ledger import OUTSIDE, SheetBooks, TableBooks
 from runner.engine.surveying.surveyed_input import SurveyedInput
@@ -181,7 +181,7 @@ class Artifact:
             "columns_mapped": len(mapped),
             "columns_unmapped": unmapped,
             "findings": self._findings.by_severity(),
-            "rows_with_errors": rejected_rows(self._sources),
+            "rows_with_errors": rows_with_errors(self._sources),
             **({"empty_fields": empty} if (empty := self._empty_fields()) else {}),
         }
 

@@ -57,7 +57,7 @@ from runner.engine.reading.spool import Room
 from runner.engine.rejects.set_aside import (
     MAX_RUNS,
     refusal,
-    rejected_rows,
+    rows_with_errors,
     split_off_rows,
     split_off_runs,
     too_blank,
@@ -541,7 +541,7 @@ class EngineJob:
 
     def _stop_rejected(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
         """End the job with its artifact and rejects if more rows have errors than the manifest accepts."""
-        bad = rejected_rows(sources)
+        bad = rows_with_errors(sources)
         rows = artifact.rows + split_off_rows(sources)
         why = "too many rows have errors"
         stop = refusal(self.options, bad, rows, split_off_runs(sources))

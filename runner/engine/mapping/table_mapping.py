@@ -212,9 +212,7 @@ class MappedTable:
 
     def report(self, fields: Sequence[Field], findings: Findings, *, computed: Collection[str], headless: bool) -> None:
         """Add the findings of mapping for this table: no header row, doubtful choices, joined fields that lack parts,
-        required fields without a column.
-
-        `computed` fields need no column; `headless`: the manifest says that there is no header row.
+        required fields without a column, which make an error of each row.
 
         `computed` fields need no column; `headless`: the manifest says that there is no header row.
         """
@@ -237,6 +235,7 @@ class MappedTable:
             self._report_parts(field, findings)
             has_column = field.name in self.fields or field.name in self.combined
             if field.required and not has_column and not _has_values(field, computed):
+                self.source.lacks_required |= field.severity == "error"
                 findings.add(
                     "missing_field", field.severity, f"no column was found for the required field {field.name}",
                     place=self.source.place, field=field.name, rule="required",

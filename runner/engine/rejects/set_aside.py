@@ -275,9 +275,9 @@ class RejectsDescription:
             self._file.write(text.encode(errors="replace") + b"\n")
 
 
-def rejected_rows(sources: Iterable[SurveyedInput]) -> int:
+def rows_with_errors(sources: Iterable[SurveyedInput]) -> int:
     """Count the rows of data that have errors; a row that tables share counts for each of them."""
-    return sum(table.rejected.count for source in sources for table in source.tables)
+    return sum(table.rows_with_errors for source in sources for table in source.tables)
 
 
 def split_off_rows(sources: Iterable[SurveyedInput]) -> int:

@@ -89,6 +89,7 @@ class SourceTable:
         self._first = min(self.top, *self._groups) if self._groups else self.top  # a caption may be above the data
         self.data_rows = RowSet()  # data rows, in the output unless the table is skipped
         self.rejected = RowSet()  # data rows with errors
+        self.lacks_required = False  # a required field has no column, so all of its rows lack a value
         self.removed = {FILTERED: RowSet(), DUPLICATE: RowSet()}  # data rows that the manifest's `rows` leaves out
         self.split_off = RowSet()  # those of them that are not written
         self.skipped = ""  # why it is not used though it has rows
@@ -109,6 +110,13 @@ class SourceTable:
     @property
     def id(self) -> str:
         return self.place.table
+
+    @property
+    def rows_with_errors(self) -> int:
+        """Count the data rows with errors; what the manifest's `rows` leaves out is none of them."""
+        if self.lacks_required:
+            return self.data_rows.count - sum(removed.count for removed in self.removed.values())
+        return self.rejected.count
 
     @property
     def has_data(self) -> bool:

@@ -292,6 +292,18 @@ class TestThresholds:
         assert done.error["where"]["rule"] == "max_rejected_rows"
         assert self.ran(tmp_path / "b", rows, max_rejected_rows=3).end["ok"] is True
 
+    @pytest.mark.parametrize("limit", [{"max_rejected_rows": 1}, {"max_error_rate": 0.9}, {"on_error": "reject"}])
+    def test_every_row_of_a_table_without_a_required_column_has_an_error(self, tmp_path, limit):
+        rows = [["qty", "note"], [1, "x"], [2, "x"], [3, "y"]]
+        fields, shape = [{"name": "code", "required": True}, *FIELDS[1:], {"name": "note"}], {"filter": "note == 'x'"}
+        done = run_job(tmp_path / "a", rows, fields=fields, row_shape=shape, **limit)
+        assert done.error["message"].startswith("2 of 2 rows have errors (100.00%)")
+        kept = run_job(tmp_path / "b", rows, fields=fields, row_shape=shape, on_error="split", output={"rejects": True})
+        assert kept.end["summary"]["rows_with_errors"] == 2
+        assert kept.column("code") == [None, None], "nobody can correct them one by one"
+        fields[0] = {**fields[0], "severity": "warning"}
+        assert run_job(tmp_path / "c", rows, fields=fields, row_shape=shape, **limit).end["ok"] is True
+
     def test_too_many_blanks_of_a_field_fail_with_the_numbers(self, tmp_path):
         rows = [["a", 1, None], ["b", 2, "  "], ["c", 3, "x"]]
         done = self.ran(tmp_path / "a", rows)
