@@ -20,8 +20,9 @@ JOB_COLUMN, ROW_COLUMN = "_ade_job", "_ade_row"
 IDENTIFIER: Final = r"^[a-z_][a-z0-9_]{0,48}$"
 DEFAULT_SCHEMA: Final = "ade_{tenant}"
 # A text of normalized.csv that got an apostrophe because a spreadsheet would run it (docs/guides/downstream.md): loads
-# remove that one. The engine's writer has the rule (`is_formula`). Python and PostgreSQL read the pattern alike.
-GUARDED_TEXT: Final = r"\A'+(?:[=@\uff1d\uff20\t\r]|[+\uff0b\uff0d-](?![0-9 .,()/-]*\Z))"
+# remove that one. The engine's writer has the rule (`is_formula`); a NUL is U+FFFD by then. Python and PostgreSQL read
+# the pattern alike.
+GUARDED_TEXT: Final = r"\A'+(?:[=@\uff1d\uff20\t\r\n\ufffd]|[+\uff0b\uff0d-](?![0-9 .,()/-]*\Z))"
 LONGEST_CELL: Final = 64 * 1024 * 1024  # characters, as many as the check of normalized.csv lets pass
 LONGEST_SCHEMA: Final = 63  # PostgreSQL cuts longer names off
 _CONNECTION_KEYS: Final = frozenset({"url", "schema", "tenants"})

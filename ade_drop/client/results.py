@@ -26,7 +26,7 @@ Opener = Callable[[str], IO[bytes]]  # of a published file, by its name
 _PIECE = 1 << 20  # bytes that are copied at a time
 _LONGEST = 1 << 27  # characters of a cell in CSV; the csv module refuses more than 131,072 unless told
 # A text of a CSV file that got an apostrophe, because a spreadsheet would run it: docs/guides/downstream.md.
-_ESCAPED = re.compile(r"'+(?:[=@\uff1d\uff20\t\r]|[+\uff0b\uff0d-](?![0-9 .,()/-]*\Z))")
+_ESCAPED = re.compile(r"'+(?:[=@\uff1d\uff20\t\r\n\0\ufffd]|[+\uff0b\uff0d-](?![0-9 .,()/-]*\Z))")
 _BOOLEANS = {"true": True, "false": False}
 
 

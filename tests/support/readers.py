@@ -22,7 +22,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 LONGEST = 32_000  # characters of a cell, more or less: longer texts are cut in the workbook only
-GUARDED = re.compile(r"'+([=@\t\r]|[+-](?![0-9 .,()/-]*\Z))")
+GUARDED = re.compile(r"'+([=@\t\r\n\0\ufffd]|[+-](?![0-9 .,()/-]*\Z))")
 
 
 def workbook(folder, fields):

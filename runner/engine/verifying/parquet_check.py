@@ -26,6 +26,8 @@ from runner.engine.writing.parquet import (
     UNIX_DAY,
     PageFacts,
     metadata,
+    page_header,
+    varint,
 )
 from runner.engine.writing.typed import PRECISION, ColumnType, TypedColumn
 
@@ -108,7 +110,7 @@ def _read_page(file: IO[bytes], at: int, end: int) -> _Page:
         raise BadOutput(_NOT_OURS)
     size, packed, values = (_parse_varint(part) for part in header.groups())
     head = header.end()
-    if size > MAX_PAGE or at + head + packed > end:
+    if header.group() != page_header(size, packed, values) or size > MAX_PAGE or at + head + packed > end:
         raise BadOutput(_NOT_OURS)
     file.seek(at + head)
     body = _unpack_page(file.read(packed), size)
@@ -176,6 +178,8 @@ def _count_present(levels: bytes, values: int) -> int:
         raise BadOutput(_NOT_OURS)
     number = sum((byte & 0x7F) << 7 * n for n, byte in enumerate(head.group()))
     rest = levels[head.end() :]
+    if head.group() != varint(number):
+        raise BadOutput(_NOT_OURS)
     if not number & 1:
         if number >> 1 != values or rest != b"\1":
             raise BadOutput(_NOT_OURS)
@@ -220,6 +224,7 @@ def _bits_fit(stored: bytes, present: int) -> bool:
 
 _DAYS: Final = (date.min.toordinal() - UNIX_DAY, date.max.toordinal() - UNIX_DAY)
 _RANGES: Final = {
+    ColumnType.INTEGER: _Range("q", 1 - 2**63, 2**63 - 1),
     ColumnType.DECIMAL: _Range("q", 1 - 10**PRECISION, 10**PRECISION - 1),
     ColumnType.DATE: _Range("i", *_DAYS),
     ColumnType.DATETIME: _Range("q", _DAYS[0] * _DAY, (_DAYS[1] + 1) * _DAY - 1),

@@ -16,8 +16,9 @@ from runner.engine.writing.typed import ColumnType, TypedColumn, decimal_text
 BOM: Final = b"\xef\xbb\xbf"
 LINE_END: Final = "\r\n"
 # A sign before digits and what stands between them is a number or a phone number; before anything else, a formula.
-_FORMULA: Final = re.compile(r"'*+(?:[=@\uff1d\uff20\t\r]|[+\uff0b\uff0d-](?![0-9 .,()/-]*+\Z))")
-FORMULA_STARTS: Final = frozenset("=@+-\uff1d\uff20\uff0b\uff0d\t\r")  # wide forms too: some spreadsheets run them
+_FORMULA: Final = re.compile(r"'*+(?:[=@\uff1d\uff20\t\r\n\0\ufffd]|[+\uff0b\uff0d-](?![0-9 .,()/-]*+\Z))")
+# Wide forms too: some spreadsheets run them. U+FFFD too: a NUL becomes one where it cannot be stored.
+FORMULA_STARTS: Final = frozenset("=@+-\uff1d\uff20\uff0b\uff0d\t\r\n\0\ufffd")
 _STARTS: Final = FORMULA_STARTS | {"'"}
 
 
