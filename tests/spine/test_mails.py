@@ -4,6 +4,7 @@ import email
 import json
 import ssl
 import subprocess
+import threading
 
 import pytest
 
@@ -11,7 +12,7 @@ from core.errors import SettingsError
 from core.jobs import State
 from core.mails import Thread, mail_subject, parse_mail_server, shown
 from core.verdicts import Verdict
-from infra.mails import Mails
+from infra.mails import MailHeld, Mails
 from tests.support.smtp_server import SmtpServer
 from tests.support.world import World
 
@@ -178,6 +179,37 @@ def test_a_server_that_is_away_is_tried_again(world, server):
     once(world)
     (notice,) = world.jobs()[0].notices
     assert notice.tries == 1
+
+
+def test_a_mail_whose_answer_is_lost_comes_twice_with_one_id(world, server):
+    server.hangs_up = True
+    drop(world)
+    runner = once(world)
+    assert len(world.jobs()[0].notices) == 1
+    server.hangs_up = False
+    world.clock.move(60)
+    runner.janitor.chores()
+    first, second = texts(server)
+    assert (first["Message-ID"], world.jobs()[0].notices) == (second["Message-ID"], ())
+
+
+def test_while_a_server_says_nothing_other_mails_wait_in_their_rows(world, server, monkeypatch):
+    monkeypatch.setattr("infra.mails._BUSY_SECONDS", 0.01)
+    runner = world.runner()
+    for n in range(2):
+        drop(world, name=f"a{n}.csv")
+        world.handle_one(runner)
+    one, other = world.jobs()
+    server.speaks.clear()
+    mails = runner.janitor.notifier.mails
+    slow = threading.Thread(target=mails.send, args=(one, one.notices[0]))
+    slow.start()
+    server.called.wait()
+    with pytest.raises(MailHeld):
+        mails.send(other, other.notices[0])
+    server.speaks.set()
+    slow.join()
+    assert len(server.mails) == 1
 
 
 def test_names_of_files_and_folders_stay_text(world, server):

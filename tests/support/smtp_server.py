@@ -15,19 +15,25 @@ class Mail(NamedTuple):
 
 
 class SmtpServer:
-    """`answers`: what a command is answered instead of the usual, by its first word."""
+    """`answers`: what a command is answered instead of the usual, by its first word; `hangs_up`: it takes a mail and does
+    not say so; it says nothing at all until `speaks`."""
 
     def __init__(self, certificate: Path | None = None) -> None:
         self.mails: list[Mail] = []
         self.logins: list[str] = []
         self.secured = 0
         self.answers: dict[str, str] = {}
+        self.hangs_up = False
+        self.speaks = threading.Event()
+        self.speaks.set()
+        self.called = threading.Event()
         self._certificate = certificate
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
         threading.Thread(target=self._serve, daemon=True).start()
 
     def close(self) -> None:
+        self.speaks.set()
         with contextlib.suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._listening.close()
@@ -54,8 +60,10 @@ class SmtpServer:
         sender, recipients = "", []
 
         def say(text: str) -> None:
+            self.speaks.wait()
             connection.sendall(f"{text}\r\n".encode())
 
+        self.called.set()
         say("220 test")
         while line := file.readline():
             words = line.decode("ascii").strip()
@@ -87,6 +95,8 @@ class SmtpServer:
                 while (part := file.readline()) and part != b".\r\n":
                     body += part
                 self.mails.append(Mail(sender, recipients, body))
+                if self.hangs_up:
+                    return
                 say("250 ok")
             elif verb == "QUIT":
                 say("221 bye")
