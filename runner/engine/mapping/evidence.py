@@ -263,8 +263,6 @@ def contributions(pair: Evidence, field: Field, values: Iterable[str]) -> tuple[
     log-odds, the weightiest first.
 
     `values`: the classes of values that the field may have, for the name of that source.
-
-    `values`: the classes of values that the field may have.
     """
     weights = model().pair
     log_odds_by_rule: dict[str, float] = {"prior": weights["prior"]}

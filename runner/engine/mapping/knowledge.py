@@ -371,8 +371,6 @@ def _split_cheapest(part: str, *, last: bool) -> tuple[tuple[str, ...], int]:
     letters they cover.
 
     Few words cost less, and so do long ones without letters between them. `last`: the last word may be cut off.
-
-    Few words cost less, and so do long ones without letters between them. `last`: the last word may be cut off.
     """
     spellings, by_start = _knowledge().spellings, _knowledge().by_start
     size = len(part)
@@ -476,8 +474,6 @@ def head_classes(name: str) -> frozenset[str]:
     """Return the classes of values that the last word of a field's name implies: an `employer_state` is a state.
 
     Empty if it implies none.
-
-    Empty if it tells none.
     """
     head = _head(name)
     words = tuple(w for w in understood(head).words if not w.isdecimal())

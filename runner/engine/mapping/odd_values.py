@@ -46,9 +46,6 @@ def odd_kind(field: Field, classes: frozenset[str], seen: Mapping[str, float], *
 
     `classes`: what values of the field look like in general. `seen`: the shares of a column's profile. `is_known`: all
     words of the field's name say what it is, not only the last one.
-
-    `classes`: what values of the field look like in general. `seen`: the shares of a profile. `is_known`: all words of
-    the field's name say what it is, not only the last one.
     """
     tokens = normalized(field.name).split()
     name = words(field.name)

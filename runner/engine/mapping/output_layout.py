@@ -122,8 +122,6 @@ class _UnmappedColumns:
         """List all output columns in order, each with its field's name or the key of its unmapped column.
 
         `fields`: each with its header. Unmapped columns come after their fields, or all at the end.
-
-        `fields`: each with its header. Unmapped columns come after their fields, or all at the end.
         """
         following: dict[str | None, list[tuple[OutColumn, str | _Key]]] = {}
         for key, column in self.columns.items():

@@ -199,10 +199,7 @@ class _Chooser:
 
     def _rank_pair(self, column: int, field: int) -> Rank | None:
         """Rank the evidence for a pair for `assign`: Python rules first, then names, confirmed headers, the same words,
-        the rest; None where it is not enough.
-
-        None where it is not enough.
-        """
+        the rest; None where it is not enough."""
         total = self._totals[column][field]
         evidence = self._evidence(column, field)
         if evidence.rules >= RULE_IS_SURE and self._probability_alone(column, field) >= self._threshold:
@@ -228,8 +225,6 @@ class _Chooser:
 
         Stores the chance of a pair that holds in `_chances`, else the fields that the column fits equally well in
         `_undecided_fields`.
-
-        Notes the chance of a pair that holds, and the fields that the column fits equally well if it does not.
         """
         if self._ranks[column, field].group[0] < _CONFIRMED:
             return True
@@ -376,10 +371,7 @@ class _Chooser:
 
     def _find_doubt(self, column: ColumnIn, field: int, rivals: Sequence[int], probability: float) -> Doubt | None:
         """Decide whether the field that a column got is worth a finding, and word it; None if not. `rivals`: columns
-        that fit it as well.
-
-        `rivals`: columns that fit it as well.
-        """
+        that fit it as well."""
         evidence, name = self._evidence(column.position, field), self._fields[field].name
         if evidence.contradicted and evidence.exact is not None:
             return self._contradicted_name(column, field)

@@ -260,8 +260,6 @@ class MappedTable:
         it.
 
         `elsewhere`: fields that other tables have. Tables often differ by a column, but here it may have another name.
-
-        `elsewhere`: fields that other tables have. Tables often differ by a column, but here it may have another name.
         """
         rows = self.source.table.header_rows
         unmapped = [
@@ -291,8 +289,6 @@ class MappedTable:
     ) -> None:
         """Add a finding for a field whose column has no value in any row: a warning if its values may be in another
         column.
-
-        `full`: columns with values in most rows; `wrong`: those of them that mostly contradict their field's type.
 
         `full`: columns with values in most rows; `wrong`: those of them that mostly contradict their field's type.
         """
@@ -380,9 +376,6 @@ def map_table(
 
     `supplied`: fields that take an added column. `samples`: the first values of each column, if they are known;
     `evidence`: the values that decide, of all tables with this header. `shown`: which other fields are listed.
-
-    `supplied`: fields that take an added column. `samples`: the first values of each column, if they are known;
-    `evidence`: those that decide, of all tables with this header. `shown`: which other fields are listed.
     """
     fields = [f for f in fields if f.source is not None or f.name not in (supplied or ())]
     samples = source.samples() if samples is None else samples
@@ -442,8 +435,6 @@ def _names_to_match(column: Column, named: frozenset[str], *, units: bool) -> tu
     one; empty if it has none.
 
     `named`: letters that name a column without a header. `units`: the last part of a header is a unit.
-
-    `named`: letters that name a column without a header. `units`: the last part of a header is a unit.
     """
     if column.generated:
         letters = a1.letters(column.index)
@@ -462,8 +453,6 @@ def _call_detectors(
     contributions.
 
     A detector that fails is reported through `hooks`, or ends the job if the manifest asks for it.
-
-    A detector that fails is reported, or ends the job if the manifest asks for it.
     """
     detected: dict[int, dict[str, list[Contribution]]] = {}
     for rule in detectors:

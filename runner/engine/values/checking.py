@@ -106,8 +106,6 @@ class ChunkReporter:
         """Add a finding for each of these rows of the chunk, and store those that are errors in `errors`.
 
         What is wrong with a cell outside the table becomes one finding about that cell, counted for each row.
-
-        What is wrong with a cell outside the table is one finding about that cell, counted for each row.
         """
         outside_cell = self.cells_outside_table.get(field or "")
         flagged = 0
@@ -157,8 +155,6 @@ class FieldChecks:
 
         Remembers the values of unique fields, so each chunk is checked once. `bad`: indexes of cells that are not of
         the type; of the other rules only `unique` applies to them.
-
-        `bad`: indexes of cells that are not of the type; of the other rules only `unique` applies to them.
         """
         field, skip = self.field, set(bad)
         report = partial(self._report, reporter, column)

@@ -194,8 +194,6 @@ class Converter:
         type.
 
         That function returns None for a blank and BAD for a text that is not of the type, and adds to `remarks`.
-
-        It returns None for a blank and BAD for a text that is not of the type.
         """
         clean = self._clean
         parse: Callable[[str], Any] = {

@@ -37,9 +37,6 @@ def make_format_reader(form: str) -> Callable[[str], datetime | None]:
 
     Digits without separators (%d%m%y) may lack their first zero, which a number loses: 10226 is 01.02.26. A year of
     four digits has none to lose.
-
-    Digits without separators (%d%m%y) may lack their first zero, which a number loses: 10226 is 01.02.26. A year of
-    four digits has none to lose.
     """
     if _RUN_ON.fullmatch(form):
         width = 2 * form.count("%") + 2 * form.count("%Y")

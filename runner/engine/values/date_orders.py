@@ -38,8 +38,6 @@ def decide_order(
     """Decide whether a column's dates have the day first, by its own values if they prove it, else by hints.
 
     `count`: of the dates with points, if `dotted`, or of all others.
-
-    `count`: of the dates with points, if `dotted`, or of all others.
     """
     day, month, unclear = count.day, count.month, count.open
     if not (day or month or unclear):

@@ -58,8 +58,6 @@ def decide_decimal(
     """Decide a column's decimal sign, by its own values if they prove one, else by hints.
 
     1.234 beside 12,50 is a thousand; alone it is decided by other columns, the delimiter, and the field's type.
-
-    1.234 beside 12,50 is a thousand; alone it is decided by other columns, the delimiter, and the field's type.
     """
     point, comma, unclear = tally.point, tally.comma, tally.open
     if not (point or comma or unclear):

@@ -162,8 +162,6 @@ def plain_number(text: str, decimal: str | None = None, hint: str | None = None)
     """Parse a number to its plain form; None for a blank, BAD for another text.
 
     `decimal`: from the manifest, the only sign allowed. Without it the form decides, then `hint`, the column's sign.
-
-    `decimal`: from the manifest, the only sign allowed. Without it the form decides, then `hint`, the column's sign.
     """
     parts = number_parts(text)
     if parts is None:

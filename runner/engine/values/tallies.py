@@ -51,10 +51,6 @@ class NumberTally:
         `percents`: a number may have a percent sign; only fields of that type take such numbers. `sizes`: numbers are
         also counted by size, for percentages. `every`: one rare value matters, such as a currency, so that the column
         is never sampled.
-
-        `percents`: a number may have a percent sign; only fields of that type take such numbers. `sizes`: numbers are
-        also counted by size, for percentages. `every`: one rare value matters, such as a currency, so that the column
-        is never sampled.
         """
         self._clean = clean
         self._percents = percents

@@ -100,8 +100,6 @@ def _make_mixed_choice(
     has only one.
 
     `counts`: how many values each unit has.
-
-    `counts`: how many values each unit has.
     """
     if len(counts) < 2:
         return None
