@@ -342,7 +342,9 @@ class Artifact:
         stream = self._stream_of(table)
         if stream is not None:
             left_out += [
-                (table.columns[position].index, "unmapped") for position, cells in stream.left_out.items() if cells
+                (table.columns[position].index, "unmapped")
+                for position, cells in stream.cells_left_out.items()
+                if cells
             ]
         return [{"column": a1.letters(index), "why": why} for index, why in sorted(left_out)]
 
@@ -351,7 +353,7 @@ class Artifact:
         None."""
         rows = table.source.table.header_rows
         stream = self._stream_of(table.source)
-        dropped = {} if stream is None else stream.left_out
+        dropped = {} if stream is None else stream.cells_left_out
         shown = frozenset() if self._redact else table.shown_headers()
         columns: list[Json] = []
         for choice in table.choices:

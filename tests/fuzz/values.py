@@ -229,7 +229,7 @@ def _numbers(column: Column) -> Iterator[str]:
         if kind == "either" and sign is None and "decimal_assumed" not in column.remarks(text):
             yield f"{text!r}: nothing announced, and not told"
     if not any("e" in text.casefold() for text in column.texts):
-        counted = {"point": tally.point, "comma": tally.comma, "either": tally.open}
+        counted = {"point": tally.point, "comma": tally.comma, "either": tally.unclear}
         if counted != {kind: seen[kind] for kind in counted}:
             yield f"sampled {counted}, converted {dict(seen)}: {column.texts!r}"
     if column.field.type == "percent":
@@ -258,10 +258,10 @@ def _percents(column: Column) -> Iterator[str]:
     _, percents = column.under(convention._replace(in_percent=True), unit="percent")
     pairs = [(s, p) for s, p in zip(shares, percents, strict=True) if s is not BAD and p is not BAD and s is not None]
     plain = sum(not same(s, p) for s, p in pairs)
-    counted = column.tally.shares + column.tally.beyond + column.tally.ones
+    counted = column.tally.shares + column.tally.beyond_one + column.tally.exactly_one
     signed = sum(same(s, p) and bool(s) for s, p in pairs)
-    if column.tally.signed < signed or (plain and not counted):
-        yield f"sampled {column.tally.signed} signed and {counted} plain, converted {signed} and {plain}: {column.texts!r}"
+    if column.tally.with_percent_sign < signed or (plain and not counted):
+        yield f"sampled {column.tally.with_percent_sign} signed and {counted} plain, converted {signed} and {plain}: {column.texts!r}"
 
 
 def _dates(column: Column) -> Iterator[str]:
@@ -298,9 +298,9 @@ def _dates(column: Column) -> Iterator[str]:
         if kind in ("day", "month") and order is not None and order != (kind == "day") and not mixed[not order]:
             yield f"{text!r}: read in another order than announced and not told"
     counted = {
-        "day": tally.slashed.day + tally.dotted.day,
-        "month": tally.slashed.month + tally.dotted.month,
-        "open": tally.slashed.open + tally.dotted.open,
+        "day": tally.slashed.day_first + tally.dotted.day_first,
+        "month": tally.slashed.month_first + tally.dotted.month_first,
+        "open": tally.slashed.unclear + tally.dotted.unclear,
     }
     if any(seen[kind] > count for kind, count in counted.items()):  # it may count dates with something behind them, too
         yield f"sampled {counted}, converted {dict(seen)}: {column.texts!r}"

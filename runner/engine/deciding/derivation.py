@@ -65,7 +65,7 @@ class TableContents:
         if not isinstance(source.sheet, SpooledSheet):
             return max(0, source.bottom - source.top + 1)
         with_values = source.sheet.read.within(source.top, source.bottom).count
-        return max(0, with_values - sum(source.top <= row <= source.bottom for row in source.without))
+        return max(0, with_values - sum(source.top <= row <= source.bottom for row in source.rows_left_out))
 
     @property
     def is_comparable(self) -> bool:

@@ -92,7 +92,7 @@ def _sample_rows(table: SourceTable, sheet: SpooledSheet) -> list[tuple[Any, ...
     rows: list[tuple[Any, ...]] = []
     for numbers, columns in _chunks_with_left_out(table, sheet):
         for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
-            if number not in table.without and any(value is not None for value in values):
+            if number not in table.rows_left_out and any(value is not None for value in values):
                 rows.append(values)
                 if len(rows) >= _SAMPLE:
                     return rows
@@ -138,7 +138,7 @@ class _Search:
         firsts = [row[0] for row in sample if row[-1] is not None and row[0].__class__ is str]
         self._signs = {mark[1] for mark in map(_COMMENT.match, firsts) if mark}  # of comments, which records have too
         above = {number - step for number in table.table.repeated for step in range(1, LEAST + 1)}
-        self._above_headers = above - table.without  # rows right above a repeated header
+        self._above_headers = above - table.rows_left_out  # rows right above a repeated header
         self._examined = self._seen = 0  # rows so far: with a blank last cell, and all
         # The numbers of suspect rows, by what is wrong with them.
         self._remarks: list[int] = []
@@ -234,19 +234,19 @@ class _Search:
     def _find_clocks(self, at: int, numbers: list[int], column: list[Any]) -> None:
         """Collect times of day in a column of scores."""
         clocks = [n for n, v in zip(numbers, column, strict=True) if isinstance(v, time | timedelta | datetime)]
-        self._dated.setdefault(at, []).extend(n for n in clocks if n not in self._table.without)
+        self._dated.setdefault(at, []).extend(n for n in clocks if n not in self._table.rows_left_out)
 
     def _find_dittos(self, at: int, numbers: list[int], column: list[Any]) -> None:
         """Collect ditto marks in a column."""
         if not QUOTES.isdisjoint(column):
             self._quoted.add(at)
         rows = [n for n, value in zip(numbers, column, strict=True) if value in DITTO]
-        self._dittos.setdefault(at, []).extend(n for n in rows if n not in self._table.without)
+        self._dittos.setdefault(at, []).extend(n for n in rows if n not in self._table.rows_left_out)
 
     def _find_wide(self, numbers: list[int], columns: list[list[Any]]) -> None:
         """Collect rows that reach beyond the header, with values that contradict their columns."""
         for at, last in enumerate(columns[-1]):
-            if last is None or numbers[at] in self._table.without:
+            if last is None or numbers[at] in self._table.rows_left_out:
                 continue
             kinds = [None if column[at] is None else self._kinds.of(column[at]) for column in columns[:-1]]
             if any(contradicts(kind, column_class) for kind, column_class in zip(kinds, self._classes, strict=False)):
@@ -255,7 +255,7 @@ class _Search:
     def _find_short(self, numbers: list[int], columns: list[list[Any]]) -> None:
         """Collect rows that lack their last cell and whose values seem to have moved, or that are remarks."""
         for at, last in enumerate(columns[-1]):
-            if last is not None or numbers[at] in self._table.without:
+            if last is not None or numbers[at] in self._table.rows_left_out:
                 continue
             self._examined += 1
             values = [column[at] for column in columns]
@@ -296,7 +296,7 @@ class _Search:
     def _find_lines(self, numbers: list[int], columns: list[list[Any]]) -> None:
         """Collect rows without a first cell: lines that continue the record above, or that name other columns."""
         for at, first in enumerate(columns[0]):
-            if first is not None or numbers[at] in self._table.without:
+            if first is not None or numbers[at] in self._table.rows_left_out:
                 continue
             values = [column[at] for column in columns]
             if all(value is None for value in values):
@@ -320,7 +320,7 @@ class _Search:
         if texts and _MAY_BE_MADE.search("\n".join(filter(None, texts))):
             rows += [n for n, v in zip(numbers, column, strict=True) if v.__class__ is str and _MADE.fullmatch(v)]
         if rows:
-            self._dated.setdefault(at, []).extend(n for n in sorted(rows) if n not in self._table.without)
+            self._dated.setdefault(at, []).extend(n for n in sorted(rows) if n not in self._table.rows_left_out)
 
     def report(self, findings: Findings) -> None:
         """Report the suspects of all chunks, kind by kind; columns with proven ditto marks are noted on the table."""
@@ -359,7 +359,7 @@ class _Search:
             remedy="write each record in one row",
         )  # fmt: skip
         self._report_rows(
-            findings, "record_assumed", [n for n in self._typed if n not in self._table.without],
+            findings, "record_assumed", [n for n in self._typed if n not in self._table.rows_left_out],
             "the row has another first cell and other kinds of values than the first record: it may be no record",
             remedy="put the two kinds of rows on two sheets",
         )  # fmt: skip
@@ -401,7 +401,7 @@ class _Search:
             return False
         classes = [class_of([self._kinds.of(v) for v in column if v is not None]) for column in zip(*rest, strict=True)]
         typed = [value_class for value_class in classes if value_class in ("number", "date", "code")]
-        return len(typed) > 1 and self._table.top not in self._table.without
+        return len(typed) > 1 and self._table.top not in self._table.rows_left_out
 
     def _find_other_headers(self) -> list[int]:
         """Return the collected rows that name other columns below each record, as orders have headers for their
@@ -466,7 +466,7 @@ def _report_struck_text(table: SourceTable, sheet: SpooledSheet, findings: Findi
     rows = [
         (n, min(struck[n] & inside)) for n in sorted(struck) if table.top <= n <= table.bottom and struck[n] & inside
     ]
-    rows = [(n, at) for n, at in rows if n not in table.without and n in sheet.read]
+    rows = [(n, at) for n, at in rows if n not in table.rows_left_out and n in sheet.read]
     message = "cells of the row are struck out and read like the others; to settle it: delete what no longer counts"
     for row, column in rows:
         findings.add("struck_text", "warning", message, place=table.place, row=row, column=column, rule="reading")
@@ -480,7 +480,7 @@ def _report_signs_ignored(table: SourceTable, sheet: SpooledSheet, findings: Fin
             row
             for first, last in zip(runs[::2], runs[1::2], strict=True)
             for row in range(max(first, table.top), min(last, table.bottom) + 1)
-            if row not in table.without
+            if row not in table.rows_left_out
         ]
         message = (
             "the number format shows a positive number as a negative one; it is kept as it is stored; to settle it: "

@@ -76,14 +76,14 @@ def _rows_beyond_header(table: SourceTable, sheet: SpooledSheet, beyond: Sequenc
         rows += [
             row for row, beyond_cells in zip(cut.numbers, zip(*cells, strict=True), strict=True) if any(beyond_cells)
         ]
-    return [row for row in rows if row not in table.without]
+    return [row for row in rows if row not in table.rows_left_out]
 
 
 def report_hidden(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:
     """Report hidden rows and columns that are read like the others."""
     layout = sheet.layout()
     columns = [c for c in table.columns if c.index in layout.hidden_columns]
-    rows = sum(1 for row in layout.hidden_rows if table.top <= row <= table.bottom and row not in table.without)
+    rows = sum(1 for row in layout.hidden_rows if table.top <= row <= table.bottom and row not in table.rows_left_out)
     for what, count, option in (("row", rows, "hidden_rows"), ("column", len(columns), "hidden_columns")):
         if count:
             message = f"{count:,} hidden {what}{'s' * (count > 1)} read; to leave out: "

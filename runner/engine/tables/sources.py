@@ -83,8 +83,8 @@ class SourceTable:
         self.left_out = _rows_left_out(table, leaving)  # rows that are not data, by kind
         self._hidden = leaving.hidden_rows
         self._groups = self.left_out["group"] if GROUP in self.added else frozenset()  # rows whose captions count
-        self.without = leaving.hidden_rows.union(*self.left_out.values())  # all rows that are left out
-        written_anyway = (table.groups | table.totals) - self.without
+        self.rows_left_out = leaving.hidden_rows.union(*self.left_out.values())  # all rows that are left out
+        written_anyway = (table.groups | table.totals) - self.rows_left_out
         self.top, self.bottom = _data_span(table, written_anyway)
         self._first = min(self.top, *self._groups) if self._groups else self.top  # a caption may be above the data
         self.data_rows = RowSet()  # data rows, in the output unless the table is skipped
@@ -222,10 +222,10 @@ class SourceTable:
             block.columns[c.index - 1][first:last] if c.index <= width else [None] * len(numbers) for c in wanted
         ]
         blank = list(map(_is_blank, zip(*columns, strict=True))) if all(map(_has_gaps, columns)) else []
-        if not any(blank) and self.without.isdisjoint(numbers):
+        if not any(blank) and self.rows_left_out.isdisjoint(numbers):
             return Rows(numbers, columns)
         filled_rows = [at for at in range(len(numbers)) if not (blank and blank[at])]
-        data_rows = [at for at in filled_rows if numbers[at] not in self.without]
+        data_rows = [at for at in filled_rows if numbers[at] not in self.rows_left_out]
         hidden = [numbers[at] for at in filled_rows if self._is_hidden(numbers[at])] if self._hidden else []
         captions = [_caption_in_row(numbers[at], at, columns) for at in filled_rows if numbers[at] in self._groups]
         if not data_rows and not hidden and not captions:

@@ -33,7 +33,7 @@ class RowRemark(NamedTuple):
     points_at: int | None = None  # the output column whose cells to name; None: the one that it is about
 
 
-class Failed(NamedTuple):
+class FailedRows(NamedTuple):
     """Rows of a chunk in which a field could not be computed, by index, and the finding about them."""
 
     indexes: list[int]
@@ -43,12 +43,12 @@ class Failed(NamedTuple):
     field: str | None = None  # the used one that is to blame
 
 
-class Made(NamedTuple):
+class ComputedColumn(NamedTuple):
     """A computed column: its values, the cells that are not of the field's type, and what is to be reported."""
 
     values: list[Any]
     wrong: list[int]
-    failed: list[Failed]
+    failed: list[FailedRows]
     is_typed: bool = False  # those of the field's type are converted
 
 
@@ -65,14 +65,21 @@ def compile_declared(text: str, types: Mapping[str, str], place: str) -> Express
         ) from None
 
 
-def group_failures(failed: Mapping[int, Failure]) -> Iterator[tuple[list[int], str, str | None]]:
-    """Group the rows in which an expression failed: yields their indexes, why, and the field that is to blame (None:
-    none)."""
+class FailedAlike(NamedTuple):
+    """Rows of a chunk in which an expression failed for the same reason."""
+
+    indexes: list[int]
+    why: str
+    field: str | None  # that is to blame
+
+
+def group_failures(failed: Mapping[int, Failure]) -> Iterator[FailedAlike]:
+    """Group the rows in which an expression failed, by reason and by the field that is to blame."""
     by_reason: dict[tuple[str, str | None], list[int]] = {}
     for index, failure in failed.items():
         by_reason.setdefault((failure.why, failure.field), []).append(index)
     for (why, field), indexes in by_reason.items():
-        yield indexes, why, field
+        yield FailedAlike(indexes, why, field)
 
 
 class Computations:
@@ -99,13 +106,13 @@ class Computations:
         except CircularFields as error:
             raise EngineStop(EndCode.CONFIG_REFUSED, f"fields are computed from each other: {error}") from None
 
-    def in_turns(self, late: Collection[str]) -> tuple[list[str], list[str]]:
-        """Split the computed fields: those before and those after the fields whose Python rule needs other fields
-        (`late`)."""
+    def split_around(self, late_fields: Collection[str]) -> tuple[list[str], list[str]]:
+        """Split the computed fields into those to compute before fields whose Python rule is late, and those that need
+        one of these."""
         before: list[str] = []
         after: list[str] = []
         for name in self.order:
-            waits = any(used in late or used in after for used in self._uses[name])
+            waits = any(used in late_fields or used in after for used in self._uses[name])
             (after if waits else before).append(name)
         return before, after
 
@@ -113,40 +120,49 @@ class Computations:
         """Return the fields that a computed field is computed from, from left to right."""
         return self._uses[name]
 
-    def compute(self, name: str, columns: Columns, out: Mapping[str, list[Any]]) -> Made:
-        """Compute a field for the rows of a chunk; `out`: the values of all fields so far. Nothing is changed."""
+    def compute(self, name: str, columns: Columns, values_by_field: Mapping[str, list[Any]]) -> ComputedColumn:
+        """Compute a field for the rows of a chunk, from the values of all fields so far, in both forms. Nothing is
+        changed."""
         if name in self._joins:
-            return self._joins[name].values_of_keys(out[self._joins[name].key])
+            return self._joins[name].values_of_keys(values_by_field[self._joins[name].key])
         expression = self._expressions[name]
-        done = evaluate_expression(expression, columns)
-        failed: list[Failed] = []
-        for rows, why, blame in group_failures(done.failed):
+        computed = evaluate_expression(expression, columns)
+        failed: list[FailedRows] = []
+        for rows, why, to_blame in group_failures(computed.failed):
             if why != INPUT.why:
-                failed.append(Failed(rows, "expression_error", f"the expression {why}", "from", blame))
+                failed.append(FailedRows(rows, "expression_error", f"the expression {why}", "from", to_blame))
                 continue
-            blamed = {row: columns.first_wrong(expression.fields, row) for row in rows}
-            for field in dict.fromkeys(blamed.values()):
+            invalid_fields = {row: columns.first_wrong(expression.fields, row) for row in rows}
+            for field in dict.fromkeys(invalid_fields.values()):
                 what = (
                     f"the expression {why}"
                     if field is None
                     else f"the expression uses {field}, which is not valid here"
                 )
-                here = [row for row in rows if blamed[row] == field]
-                failed.append(Failed(here, "expression_error", what, "from", field))
-        return Made(done.values, [], failed)
+                rows_of_field = [row for row in rows if invalid_fields[row] == field]
+                failed.append(FailedRows(rows_of_field, "expression_error", what, "from", field))
+        return ComputedColumn(computed.values, [], failed)
+
+
+class _LookupValue(NamedTuple):
+    """What a lookup table has for a key."""
+
+    value: Any
+    is_wrong: bool  # not of the field's type
 
 
 class LookupJoin:
     """Brings a column of a lookup table to the rows whose key it has."""
 
     def __init__(self, field: Field, source: FieldSource, lookups: Lookups, findings: Findings) -> None:
-        """Read the lookup table; reports a table that is not there, and how its column was read."""
+        """Read the lookup table; reports a table that is not there, whose values are then blank, and how its column was
+        read."""
         options = source.options
         self.key: str = options["key"]
         self._name: str = options["lookup"]
         self._match: str = options["match"]
-        self._values: dict[Any, tuple[Any, bool]] = {}  # key -> value, whether it is of the field's type
-        self._twins: set[Any] = set()  # keys of several rows with different values
+        self._values: dict[Any, _LookupValue] = {}  # by the folded key
+        self._ambiguous_keys: set[Any] = set()  # of several rows with different values
         if self._name not in lookups:
             findings.add(
                 "lookup_absent", "warning", f"{self._name} is not there; field {field.name} comes out empty",
@@ -176,14 +192,14 @@ class LookupJoin:
             if key is None:
                 continue
             folded = fold(key)
-            known = self._values.setdefault(folded, (value, n in wrong))
-            if known[0] != value:
-                self._twins.add(folded)
+            known = self._values.setdefault(folded, _LookupValue(value, n in wrong))
+            if known.value != value:
+                self._ambiguous_keys.add(folded)
 
-    def values_of_keys(self, keys: Sequence[Any]) -> Made:
+    def values_of_keys(self, keys: Sequence[Any]) -> ComputedColumn:
         """Look up the values of some rows by their keys; blank where there is no key, no row, or rows that differ."""
         if self._absent:
-            return Made([None] * len(keys), [], [])
+            return ComputedColumn([None] * len(keys), [], [])
         values: list[Any] = [None] * len(keys)
         wrong: list[int] = []
         missing: list[int] = []
@@ -192,35 +208,43 @@ class LookupJoin:
             if key is None:
                 continue
             folded = fold(key)
-            if folded in self._twins:
+            if folded in self._ambiguous_keys:
                 unclear.append(n)
             elif (known := self._values.get(folded)) is None:
                 missing.append(n)
             else:
-                values[n] = known[0]
-                if known[1]:
+                values[n] = known.value
+                if known.is_wrong:
                     wrong.append(n)
         rule = f"lookup:{self._name}.{self._match}"
         is_missing = f"is not in column {self._match} of {self._name}"
         is_unclear = f"is in several rows of {self._name}, and they differ"
         failed = [
-            Failed(missing, "lookup_missing", is_missing, rule),
-            Failed(unclear, "lookup_ambiguous", is_unclear, rule),
+            FailedRows(missing, "lookup_missing", is_missing, rule),
+            FailedRows(unclear, "lookup_ambiguous", is_unclear, rule),
         ]
-        return Made(values, wrong, failed, is_typed=True)
+        return ComputedColumn(values, wrong, failed, is_typed=True)
+
+
+class MappedCells(NamedTuple):
+    """The cells of a column, split by what its value map says about them."""
+
+    mapped: dict[int, Any]  # index -> the value that the map has for the cell
+    unmapped: list[Any]  # the column as it was, with blanks for mapped cells
+    unknown: list[int]  # indexes of cells to report, because the map lacks them
 
 
 class MappedValues:
     """Applies the value map of a field to the cells of its column."""
 
     def __init__(self, value_map: ValueMap) -> None:
+        """Remember no cell yet."""
         self._map = value_map
-        self._known: dict[str, str] = {}  # text of a cell -> the same folded, as the map has it
+        self._folded_texts: dict[str, str] = {}  # text of a cell -> the same folded, as the map has it
 
-    def apply(self, raw: Sequence[Any]) -> tuple[dict[int, Any], list[Any], list[int]]:
-        """Map the cells of a column: return the mapped values by index, the column with blanks for them, and the
-        indexes of cells to report as not mapped."""
-        value_map, known = self._map, self._known
+    def apply(self, raw: Sequence[Any]) -> MappedCells:
+        """Map the cells of a column; blanks, errors and formulas without a result are never mapped."""
+        value_map, known = self._map, self._folded_texts
         mapped: dict[int, Any] = {}
         unmapped: list[Any] = [None] * len(raw)
         unknown: list[int] = []
@@ -241,7 +265,7 @@ class MappedValues:
                 unmapped[n] = cell
                 if value_map.otherwise == "finding":
                     unknown.append(n)
-        return mapped, unmapped, unknown
+        return MappedCells(mapped, unmapped, unknown)
 
 
 _NO_VALUES: Final = frozenset({CellError, NoCachedValue})

@@ -25,13 +25,16 @@ from runner.engine.values.convention_choices import ColumnSurroundings, Conventi
 from runner.engine.values.decisions import Tally, add_cells, decide_convention, make_tally
 from runner.engine.values.tallies import DateTally, NumberTally, Signature
 
-_PERCENT = re.compile(r"%|\bpercent|\bpct\b|\bprozent", re.IGNORECASE)
-_BIRTHS: Final = frozenset({"birth", "born", "geb"})
+_PERCENT_WORD = re.compile(r"%|\bpercent|\bpct\b|\bprozent", re.IGNORECASE)
+_BIRTH_WORDS: Final = frozenset({"birth", "born", "geb"})
 _NUMBERS: Final = frozenset({int, float, Shown})
-_TRIALS: Final = 2  # first blocks in which a column may prove uniform
+_TRIAL_BLOCKS: Final = 2  # first blocks in which a column may prove uniform
 _STRIDES: Final = (7, 11, 5, 13)
-_WITNESS: Final = 0.8  # share of a column's texts that must be numbers for it to count as evidence for others
-# What a person or the memory says instead: of a table, the position of a column, and what was decided about it.
+_LEAST_SHARE_OF_NUMBERS: Final = (
+    0.8  # share of a column's texts that must be numbers for it to count as evidence for others
+)
+# Takes a table, the position of a column, and what was decided about it; returns what a person or the memory says
+# instead, or the same.
 Override = Callable[[MappedTable, int, Convention, list[ConventionChoice]], tuple[Convention, list[ConventionChoice]]]
 Tallies = dict[int, Tally]  # by the position of the column in the table's chunks
 
@@ -51,7 +54,7 @@ def _surround_column(
     header = ", ".join(name for _, name in columns)
     return votes._replace(
         delimiter=delimiter if isinstance(delimiter, str) else None,
-        percent_header=_PERCENT.search(header) is not None,
+        percent_header=_PERCENT_WORD.search(header) is not None,
         units=_without_commas(shown_units),
         births=field.type in ("date", "datetime") and _is_about_births(header, field),
     )
@@ -104,7 +107,7 @@ def _texts_about(source: SourceTable) -> list[tuple[int, int, str]]:
 
 def _is_about_births(header: str, field: Field) -> bool:
     """Whether a column's header or one of its field's names speaks of births."""
-    return any(not _BIRTHS.isdisjoint(words(name)) for name in (header, *(name for name, _ in field.names)))
+    return any(not _BIRTH_WORDS.isdisjoint(words(name)) for name in (header, *(name for name, _ in field.names)))
 
 
 def _tally_columns(table: MappedTable, fields: dict[str, Field]) -> Tallies:
@@ -181,7 +184,7 @@ def _count_all(source: SourceTable, tallies: Tallies, *, thin: bool) -> dict[int
                 add_cells(tally, column[first + number % stride : last : stride])
                 continue
             add_cells(tally, column if last - first == len(column) else column[first:last])
-            if thin and number - start < _TRIALS and tally.count_pending().is_uniform():
+            if thin and number - start < _TRIAL_BLOCKS and tally.count_pending().is_uniform():
                 thinned[index] = tally.signature()
     for tally in tallies.values():
         tally.count_pending()
@@ -260,16 +263,16 @@ def _collect_witnesses(table: MappedTable, tallies: Tallies) -> dict[int, Column
             add_cells(dates, sample)
             numbers.count_pending()
             dates.count_pending()
-            if numbers.numbers < _WITNESS * numbers.texts:
+            if numbers.numbers < _LEAST_SHARE_OF_NUMBERS * numbers.texts:
                 numbers = None
         decimal = decimal_signs.proven_decimal(numbers) if numbers else None
         order = date_orders.proves_day_first(dates) if dates else None
         witnesses[index] = ColumnSurroundings(
-            point=decimal == ".",
-            comma=decimal == ",",
-            day=order is True,
-            month=order is False,
-            dotted=dates is not None and bool(dates.dotted.first),
+            decimal_point=decimal == ".",
+            decimal_comma=decimal == ",",
+            day_first=order is True,
+            month_first=order is False,
+            dotted_dates=dates is not None and bool(dates.dotted.first_numbers),
         )
     return witnesses
 
@@ -278,22 +281,22 @@ def _outweigh(here: ColumnSurroundings, elsewhere: ColumnSurroundings) -> Column
     """Weigh the evidence of a table's other columns double, over that of the other tables, which counts where it has
     none."""
     return ColumnSurroundings(
-        point=2 * here.point or elsewhere.point,
-        comma=2 * here.comma or elsewhere.comma,
-        day=2 * here.day or elsewhere.day,
-        month=2 * here.month or elsewhere.month,
-        dotted=here.dotted or elsewhere.dotted,
+        decimal_point=2 * here.decimal_point or elsewhere.decimal_point,
+        decimal_comma=2 * here.decimal_comma or elsewhere.decimal_comma,
+        day_first=2 * here.day_first or elsewhere.day_first,
+        month_first=2 * here.month_first or elsewhere.month_first,
+        dotted_dates=here.dotted_dates or elsewhere.dotted_dates,
     )
 
 
 def _add_up_votes(witnesses: Sequence[ColumnSurroundings]) -> ColumnSurroundings:
     """Count how many of the columns prove each convention."""
     return ColumnSurroundings(
-        point=sum(witness.point for witness in witnesses),
-        comma=sum(witness.comma for witness in witnesses),
-        day=sum(witness.day for witness in witnesses),
-        month=sum(witness.month for witness in witnesses),
-        dotted=any(witness.dotted for witness in witnesses),
+        decimal_point=sum(witness.decimal_point for witness in witnesses),
+        decimal_comma=sum(witness.decimal_comma for witness in witnesses),
+        day_first=sum(witness.day_first for witness in witnesses),
+        month_first=sum(witness.month_first for witness in witnesses),
+        dotted_dates=any(witness.dotted_dates for witness in witnesses),
     )
 
 

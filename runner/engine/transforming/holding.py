@@ -93,12 +93,13 @@ class WaitingRoom:
 class HeldChunks:
     """Chunks of all tables, until every row has been seen and it is known which rows stay."""
 
-    def __init__(self, options: DedupeOptions, places: Mapping[str, int]) -> None:
-        """Hold nothing yet; `places`: the output column of each field."""
+    def __init__(self, options: DedupeOptions, column_by_field: Mapping[str, int]) -> None:
+        """Hold nothing yet; `column_by_field`: the output column of each field."""
         self._budget = WaitingRoom("rows.dedupe")
         self._keys = RowKeys(options)
-        self._of_key = [places[name] for name in options.key]  # output columns of the key
-        self._of_age = None if options.by is None else places[options.by]  # the one that says which row is newer
+        self._key_columns = [column_by_field[name] for name in options.key]
+        # The output column that says which row is newer.
+        self._newness_column = None if options.by is None else column_by_field[options.by]
         self._packed: list[tuple[str, bytes, bytes] | None] = []  # table, columns, the rest of a chunk; None: drained
         self._starts = array("q")  # of each chunk: how many rows were there before it
         self.rows = 0
@@ -113,16 +114,15 @@ class HeldChunks:
         self.rows += len(chunk.numbers)
         self._budget.reserve(len(body) + len(rest), self.rows)
         self._packed.append((table, body, rest))
-        by: list[Any] | None = None
-        if self._of_age is not None:
-            by = list(chunk.columns[self._of_age])
-            for n in chunk.wrong[self._of_age]:
-                by[n] = None  # what is not of its type is not newer than what is
-        self._keys.add([chunk.columns[n] for n in self._of_key], by)
+        newness: list[Any] | None = None
+        if self._newness_column is not None:
+            newness = list(chunk.columns[self._newness_column])
+            for n in chunk.wrong[self._newness_column]:
+                newness[n] = None  # what is not of its type is not newer than what is
+        self._keys.add([chunk.columns[n] for n in self._key_columns], newness)
 
-    def drain(self) -> Iterator[tuple[str, Chunk, bytearray, list[int]]]:
-        """Yield each chunk once, and free its memory: its table, its rows, 1 for each row that does not stay, and the
-        indexes of rows that stay though another one is as new."""
+    def drain(self) -> Iterator["JudgedChunk"]:
+        """Yield each chunk once, in the order of their coming, and free its memory."""
         is_removed, tied = self._keys.decide_removed()
         for n, packed in enumerate(self._packed):
             if packed is not None:
@@ -133,7 +133,16 @@ class HeldChunks:
                 chunk = Chunk(block.numbers, block.columns, *rest_of_chunk)
                 start, end = self._starts[n], self._starts[n] + len(block.numbers)
                 tied_rows = tied[bisect_left(tied, start) : bisect_left(tied, end)]
-                yield table, chunk, is_removed[start:end], [row - start for row in tied_rows]
+                yield JudgedChunk(table, chunk, is_removed[start:end], [row - start for row in tied_rows])
+
+
+class JudgedChunk(NamedTuple):
+    """Rows of a table, and which of them stay."""
+
+    table: str
+    chunk: Chunk
+    gone: bytearray  # by index: 1 if another row with its key stays
+    tied: list[int]  # indexes of rows that stay though another one is as new
 
 
 class RemovedRows(NamedTuple):
@@ -147,13 +156,14 @@ class RowKeys:
     """Remembers the keys of rows in the order of their coming, and decides which of several with one key stays."""
 
     def __init__(self, options: DedupeOptions) -> None:
+        """Remember no row yet; `options.keep` says which of several stays: first, last or newest."""
         self._policy = options.keep
         self._high, self._low = array("q"), array("q")  # halves of each key's digest
-        self._by: list[Any] = []  # what says which row is newer, by row; empty without such a field
-        self._blank = bytearray()  # 1: the row has no whole key
+        self._newness: list[Any] = []  # what says which row is newer, by row; empty without such a field
+        self._lacks_key = bytearray()  # 1: a part of the row's key is blank
 
-    def add(self, keys: Sequence[Sequence[Any]], by: Sequence[Any] | None) -> None:
-        """Remember some rows: the columns of their key, and the column that says which row is newer."""
+    def add(self, keys: Sequence[Sequence[Any]], newness: Sequence[Any] | None) -> None:
+        """Remember some rows: the columns of their key, and what says which is newer, if anything does."""
         from hashlib import blake2b  # noqa: PLC0415  # takes milliseconds to load
 
         for row in zip(*keys, strict=True):
@@ -162,13 +172,13 @@ class RowKeys:
             ).digest()
             self._high.append(int.from_bytes(digest[:8], signed=True))
             self._low.append(int.from_bytes(digest[8:], signed=True))
-            self._blank.append(None in row)
-        self._by += by or ()
+            self._lacks_key.append(None in row)
+        self._newness += newness or ()
 
     def decide_removed(self) -> RemovedRows:
-        """Decide for all rows which of several with one key stays."""
-        gone, tied = bytearray(len(self._blank)), []
-        order = sorted((n for n in range(len(gone)) if not self._blank[n]), key=self._high.__getitem__)
+        """Decide for all rows which of several with one key stays; rows without a whole key do."""
+        gone, tied = bytearray(len(self._lacks_key)), []
+        order = sorted((n for n in range(len(gone)) if not self._lacks_key[n]), key=self._high.__getitem__)
         for group in _group_by_key(order, lambda n: (self._high[n], self._low[n])):
             chosen, is_tied = self._choose_row(group)
             for n in group:
@@ -181,16 +191,17 @@ class RowKeys:
         coming."""
         if self._policy != "newest":
             return group[0 if self._policy == "first" else -1], False
-        dated = [n for n in group if self._by[n] is not None]
-        if not dated:
+        dated_rows = [n for n in group if self._newness[n] is not None]
+        if not dated_rows:
             return group[-1], len(group) > 1
-        newest = max(_sort_key(self._by[n]) for n in dated)
-        latest = [n for n in dated if _sort_key(self._by[n]) == newest]
-        return latest[-1], len(latest) > 1
+        newest = max(_sort_key(self._newness[n]) for n in dated_rows)
+        newest_rows = [n for n in dated_rows if _sort_key(self._newness[n]) == newest]
+        return newest_rows[-1], len(newest_rows) > 1
 
 
 def _group_by_key(order: Sequence[int], key: Callable[[int], tuple[int, int]]) -> Iterator[list[int]]:
-    """Yield groups of two and more rows with the same key; `order` has rows whose keys begin alike side by side."""
+    """Yield groups of two and more rows with the same key, each in ascending order; `order` has rows whose keys begin
+    alike side by side, `key` returns both halves of a row's key."""
     at = 0
     while at < len(order):
         end = at + 1
@@ -262,7 +273,7 @@ class SortedRows:
             yield pile.pop_in_order()
 
     def _rank_rows(self) -> "array[int]":
-        """Return the place in the output of each row."""
+        """Return the place in the output of each row, from 0, by the row's number in the order of coming."""
         order = list(range(self.rows))
         for column, descending in reversed(self._keys):
             known: dict[str, str] = {}  # equal texts are kept once

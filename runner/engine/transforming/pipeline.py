@@ -1,9 +1,9 @@
 """What all tables of a job share in passes 3 to 5, and how rows are written into all files of the output."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from runner.engine.common.findings import Findings
 from runner.engine.expressions.signatures import Expression
@@ -66,7 +66,14 @@ class Pipeline:
     times: Times = field(default_factory=Times)
 
 
-def write_rows(pipeline: Pipeline, output: list[list[Any]], count: int, flag: Callable[..., None]) -> None:
+class FlagCells(Protocol):
+    """Reports cells that a file of the output cannot hold as they are."""
+
+    def __call__(self, n: int, indexes: list[int], code: str, *, severity: str, what: str) -> None:
+        """Add a finding for the cells of output column `n` in the rows at these indexes; `what` is its text."""
+
+
+def write_rows(pipeline: Pipeline, output: list[list[Any]], count: int, flag: FlagCells) -> None:
     """Write rows into all files of the output; calls `flag` for cells of a column that a file cannot hold as they are.
 
     `output`: by output column, the values of the rows.
@@ -83,15 +90,24 @@ def write_rows(pipeline: Pipeline, output: list[list[Any]], count: int, flag: Ca
             large = [i for i in cells if pipeline.data.is_of_type(n, output[n][i])]
             what = "has more digits than the type of its column holds, and is left blank in files of typed columns"
             flag(n, large, "value_unfit", severity="warning", what=what)
-    if pipeline.sheet is None:
-        return
-    if pipeline.blanks_errors:
-        output = [_blank_cells(values, unfit.get(n, ())) for n, values in enumerate(output)]
-    altered_before = pipeline.sheet.altered_cells()
-    pipeline.sheet.write(output, count)
-    if split is not None:
-        split.write(output, places)
-    for n, altered in enumerate(pipeline.sheet.altered_cells()):
+    if pipeline.sheet is not None:
+        if pipeline.blanks_errors:
+            output = [_blank_cells(values, unfit.get(n, ())) for n, values in enumerate(output)]
+        altered_before = pipeline.sheet.altered_cells()
+        pipeline.sheet.write(output, count)
+        if split is not None:  # its workbooks are there if the main one is
+            split.write(output, places)
+        _flag_altered(pipeline.sheet, altered_before, output, flag)
+
+
+def _flag_altered(
+    sheet: SheetWriter, altered_before: Sequence[int], output: list[list[Any]], flag: FlagCells
+) -> None:  # fmt: skip
+    """Flag the cells of the rows just written that the sheet has as a cut text or as a text instead of a number.
+
+    `altered_before`: by output column, how many cells the sheet had altered before these rows.
+    """
+    for n, altered in enumerate(sheet.altered_cells()):
         if altered != altered_before[n]:
             cut = [i for i, v in enumerate(output[n]) if type(v) is str and too_long(v)]
             what = f"is longer than {MAX_TEXT} characters and was truncated"
@@ -102,5 +118,5 @@ def write_rows(pipeline: Pipeline, output: list[list[Any]], count: int, flag: Ca
 
 
 def _blank_cells(values: list[Any], blanked: Collection[int]) -> list[Any]:
-    """Copy the values of a column, with blanks at these indexes."""
+    """Copy the values of a column, with blanks at these indexes; the same list if there are none."""
     return [None if i in blanked else v for i, v in enumerate(values)] if blanked else values

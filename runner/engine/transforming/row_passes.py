@@ -67,6 +67,7 @@ class RowPasses:
 
     @property
     def output(self) -> OutputOptions:
+        """The manifest's options for the output."""
         return self.options.output
 
     def run(
@@ -80,12 +81,10 @@ class RowPasses:
             (c.field for c in columns if c.field), with_messages=OutputName.REJECTED_ROWS in self.order.outputs
         )
         with ExitStack() as files:
-            file, described = (
-                self._open_output(OutputName.WORKBOOK, files),
-                self._open_output(OutputName.REJECTED_ROWS, files),
-            )
-            rejects = RejectsDescription(described, errors, {t.source.id: t.fields for t in tables})
-            workbook = NormalizedBook(file, columns, title=self.options.name, sheet=self.output.sheet)
+            workbook_file = self._open_output(OutputName.WORKBOOK, files)
+            rejects_file = self._open_output(OutputName.REJECTED_ROWS, files)
+            rejects = RejectsDescription(rejects_file, errors, {t.source.id: t.fields for t in tables})
+            workbook = NormalizedBook(workbook_file, columns, title=self.options.name, sheet=self.output.sheet)
             split = self._open_row_split(columns, files)
             data = self._open_data_files(columns, files)
             pipeline = self._make_pipeline(columns, sheet=workbook.main, data=data, split=split, errors=errors)
@@ -114,19 +113,19 @@ class RowPasses:
             if values is not None and pipeline.values is not None:
                 pipeline.values.write(values)
         times = pipeline.times | {"read": reading}
-        rejected, split_rows = rejects.rows if described else None, None if split is None else split.rows
-        return StreamedRows(list(streams.values()), workbook, rejected, times, split_rows)
+        rejected_rows, split_rows = rejects.rows if rejects_file else None, None if split is None else split.rows
+        return StreamedRows(list(streams.values()), workbook, rejected_rows, times, split_rows)
 
     def _make_streams(
         self, pipeline: Pipeline, tables: list[MappedTable], plans: list[TablePlan]
     ) -> dict[str, TableStream]:
         """Make a stream for each table, by the table's id; `plans`: one for each of `tables`, in their order."""
-        spelled = {
+        allowed = {
             name: values
             for name, check in pipeline.checks.items()
             if check.field.lookup and (values := self.lookups.column(check.field)) is not None
         }
-        streams = {t.source.id: TableStream(pipeline, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
+        streams = {t.source.id: TableStream(pipeline, t, p, allowed) for t, p in zip(tables, plans, strict=True)}
         for stream in streams.values():
             stream.sums = [ColumnSum(rule, rule.total) for rule in self.options.rules if rule.total]
         return streams
@@ -199,7 +198,8 @@ class RowPasses:
         return None if file is None else files.enter_context(file)
 
     def _open_data_files(self, columns: list[OutColumn], files: ExitStack) -> "DataFiles | None":
-        """Open the files beside the workbook; None if nobody asks for typed columns."""
+        """Open the data files beside the workbook until `files` is closed, split ones included; None if nobody asks for
+        typed columns."""
         options = self.output.data
         wanted = [name for name in options.names if name is not OutputName.WORKBOOK]
         opened: dict[OutputName, IO[bytes]] = {}
@@ -219,7 +219,8 @@ class RowPasses:
         return DataFiles(opened, columns, options, split_files)
 
     def _open_row_split(self, columns: list[OutColumn], files: ExitStack) -> "RowSplit | None":
-        """Open the further files that the rows are split into; None if nobody asks for it."""
+        """Open the further workbooks that the rows are split into, until `files` is closed; None without a split, which
+        may have data files alone."""
         split = self.output.split
         if split is None:
             return None

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from runner.engine.common.fields import Field
 from runner.engine.common.findings import FindingPlace, Findings, FindingText, author_text
@@ -14,6 +14,7 @@ from runner.engine.transforming.computing import compile_declared, group_failure
 from runner.engine.values.checking import CellColumn, ChunkReporter, FieldComparison, SeenValues
 
 _NOTHING = Decimal(0)
+_ENOUGH_STATED: Final = 3  # different totals that a field states; two contradict each other already
 
 
 class ExpressionCheck:
@@ -34,7 +35,7 @@ class ExpressionCheck:
         reporter: ChunkReporter,
         column_of: Mapping[str, CellColumn],
     ) -> None:
-        """Flag rows of a chunk in which it is false, or cannot be computed.
+        """Flag rows of a chunk in which the expression is false or cannot be computed, where the rule's `when` holds.
 
         `columns`, `loaded_columns`: the same values by field, for comparisons and for expressions. `column_of`: the
         columns of the sheet, by field.
@@ -44,17 +45,20 @@ class ExpressionCheck:
         judged = evaluate_expression(self._expression, loaded_columns)
         broken_rows = [n for n, holds in enumerate(judged.values) if holds is False]
         failed = [
-            failure for failure in group_failures(judged.failed) if failure[1] != INPUT.why
+            failure for failure in group_failures(judged.failed) if failure.why != INPUT.why
         ]  # type_error reports those
         if when is not None:
             broken_rows = [n for n in broken_rows if when.holds(columns, n) is True]
-            failed = [([n for n in rows if when.holds(columns, n) is True], why, blame) for rows, why, blame in failed]
+            failed = [
+                failure._replace(indexes=[n for n in failure.indexes if when.holds(columns, n) is True])
+                for failure in failed
+            ]
         field = self.fields[0] if self.fields else None
         message = author_text(rule.message, f"{self._expression.text} does not hold")
         reporter.flag(broken_rows, "row_rule", rule.severity, message, column=at, field=field, rule=rule.name)
-        for rows, why, blame in failed:
-            there = column_of.get(blame or "") or at
-            what, field = f"the check {why}", blame or field
+        for rows, why, to_blame in failed:
+            there = column_of.get(to_blame or "") or at
+            what, field = f"the check {why}", to_blame or field
             reporter.flag(rows, "expression_error", rule.severity, what, column=there, field=field, rule=rule.name)
 
 
@@ -65,6 +69,7 @@ class UniqueRows:
     """
 
     def __init__(self, rule: DeclaredRule) -> None:
+        """Remember no values yet; `rule.unique` names the fields."""
         self._rule = rule
         self.fields = rule.unique
         self._seen = SeenValues()
@@ -102,7 +107,7 @@ class ColumnSum:
         self.total = total
         self._sum = _NOTHING
         self._skipped = 0  # cells that are not numbers
-        self._totals: set[Any] = set()  # the first different values of the field that states the total
+        self._stated_totals: set[Any] = set()  # the first different values of the field that states the total
         self._rows = 0
 
     def add(
@@ -120,9 +125,9 @@ class ColumnSum:
                 self._skipped += 1
             elif number is not None:
                 self._sum = CONTEXT.add(self._sum, Decimal(number))
-        if self.total.equals != TOTAL_ROW and len(self._totals) < 3:
+        if self.total.equals != TOTAL_ROW and len(self._stated_totals) < _ENOUGH_STATED:
             stated_totals = {read_number(value) for value in set(columns[self.total.equals]) - {None}}
-            self._totals |= {number for number in stated_totals if not isinstance(number, Failure)}
+            self._stated_totals |= {number for number in stated_totals if not isinstance(number, Failure)}
 
     def report(self, table: MappedTable, fields: Mapping[str, Field], findings: Findings) -> None:
         """Report a sum that differs from the table's total, or that has no total to compare with.
@@ -133,7 +138,10 @@ class ColumnSum:
             return
         rule, (name, equals, tolerance) = self._rule, self.total
         place, at = table.source.place, table.fields.get(name)
-        totals = self._read_total_rows(table, fields[name]) if equals == TOTAL_ROW else dict.fromkeys(self._totals)
+        # Total -> its row; None: it is in no row of its own.
+        totals = (
+            self._read_total_rows(table, fields[name]) if equals == TOTAL_ROW else dict.fromkeys(self._stated_totals)
+        )
         column = None if at is None or at >= len(table.source.columns) else table.source.columns[at].index
         where = "total row" if equals == TOTAL_ROW else f"value of {equals}"
         if not totals:
@@ -160,7 +168,8 @@ class ColumnSum:
         )  # fmt: skip
 
     def _read_total_rows(self, table: MappedTable, field: Field) -> dict[Any, int]:
-        """Read the numbers of the total rows that were found in the table, each with its row."""
+        """Read the numbers of the total rows that were found in the table: number -> row. Empty without any, and for a
+        field without a column of the sheet."""
         at = table.fields.get(field.name)
         if at is None or at >= len(table.source.columns) or not table.source.table.totals:
             return {}
@@ -172,7 +181,7 @@ class ColumnSum:
 
 
 def check_row_count(rule: DeclaredRule, rows: int, findings: Findings) -> None:
-    """Report an output that has fewer or more rows than a rule accepts."""
+    """Report an output that has fewer or more rows than a rule accepts; a rule about something else accepts all."""
     least, most = rule.rows or (None, None)
     what = f"the output has {rows:,} rows"
     if most is not None and rows > most:

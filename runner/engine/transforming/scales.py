@@ -17,17 +17,17 @@ from runner.engine.mapping.target import concepts_by_field, field_classes
 from runner.engine.structure import Column
 from runner.engine.tables.sources import SourceTable
 
-_SCALED: Final = NUMERIC - {"percent"}
-_TITLE: Final = 120  # characters
-_WORDS: Final = 6
-_SHARE: Final = 0.5  # of a column's numbers that show a unit
-_LITERAL: Final = {"k": 3, "K": 3, "M": 6, "MM": 6, "Mn": 6, "B": 9}  # behind a number
+_SCALED_TYPES: Final = NUMERIC - {"percent"}
+_MAX_TITLE_CHARACTERS: Final = 120
+_MAX_TITLE_WORDS: Final = 6  # of a line that states a scale and nothing around it
+_LEAST_SHARE: Final = 0.5  # of a column's numbers that show a unit
+_SCALE_OF_SUFFIX: Final = {"k": 3, "K": 3, "M": 6, "MM": 6, "Mn": 6, "B": 9}  # a power of ten
 # Numbers that a line such as "in thousands of euros" is not about.
 _NO_AMOUNTS: Final = frozenset({
     "identifier", "year", "postcode", "phone", "latitude", "longitude", "house_number", "row_number", "small_number",
     "date", "category", "time",
 })  # fmt: skip
-_STATES: Final = LazyPattern(
+_STATES_SCALE: Final = LazyPattern(
     r"[(\[]|\b(?:in|en|em|i|w|v|tal|figures?|amounts?|values?|all|betr[aä]ge|angaben|werte|zahlen|montants?|valeurs?|chiffres|"
     r"cifras|importes?|valores|importi|valori|dati|bedragen|cijfers|belopp|bel[øo]b|kwoty|dane|hodnoty|luvut|units?|"
     r"currency|w[äa]hrung|einheit|unidad|unità)\b|\uff1a",
@@ -54,7 +54,7 @@ _UNIT_MIXED: Final = (
 )
 
 
-class _Placed(NamedTuple):
+class _PlacedColumn(NamedTuple):
     """A field's column in one table."""
 
     table: MappedTable
@@ -71,7 +71,7 @@ class _Placed(NamedTuple):
         return "" if self.column.generated else self.column.name
 
 
-class _Line(NamedTuple):
+class _ScaleLine(NamedTuple):
     """A line beside a table, or the name of its sheet, that states a scale."""
 
     row: int | None  # None: the name of the sheet
@@ -82,9 +82,9 @@ class _Line(NamedTuple):
 def report_scales(tables: Sequence[MappedTable], fields: Sequence[Field], findings: Findings) -> None:
     """Report the scales, units and currencies that the output drops and the fields do not say."""
     lines = {id(table): _find_line(table) for table in tables}
-    for field in (f for f in fields if f.type in _SCALED):
+    for field in (f for f in fields if f.type in _SCALED_TYPES):
         placed_columns = [
-            _Placed(table, at, table.source.columns[at])
+            _PlacedColumn(table, at, table.source.columns[at])
             for table in tables
             if (at := table.fields.get(field.name, len(table.source.columns))) < len(table.source.columns)
         ]
@@ -94,7 +94,7 @@ def report_scales(tables: Sequence[MappedTable], fields: Sequence[Field], findin
         _report_different_units(placed_columns, field, findings)
 
 
-def _report_scale(placed: _Placed, field: Field, line: _Line | None, findings: Findings) -> None:
+def _report_scale(placed: _PlacedColumn, field: Field, line: _ScaleLine | None, findings: Findings) -> None:
     """Report a scale that the header, the number formats or a line beside the table states and the field does not."""
     field_scales = {scale for name, _ in field.names if (scale := measure(name).scale) is not None} or {0}
     shown_scale, thousands = _scale_in_formats(placed)
@@ -120,7 +120,13 @@ class _StatedScale(NamedTuple):
 
 
 def _find_stated_scale(
-    placed: _Placed, field: Field, line: _Line | None, *, shown: int | None, thousands: int, field_scales: set[int]
+    placed: _PlacedColumn,
+    field: Field,
+    line: _ScaleLine | None,
+    *,
+    shown: int | None,
+    thousands: int,
+    field_scales: set[int],
 ) -> _StatedScale | None:
     """Find the scale that is stated for a column's numbers; None if nothing states one.
 
@@ -150,40 +156,41 @@ def _measure_of_header(header: str, field: Field) -> Measure:
     return stated
 
 
-def _scale_in_formats(placed: _Placed) -> tuple[int | None, int]:
+def _scale_in_formats(placed: _PlacedColumn) -> tuple[int | None, int]:
     """Return the scale that most number formats of a column state (None: none), and how often they divide by a
     thousand."""
     units = placed.table.units.get(placed.at)
     if not units:
         return None, 0
     unit, count = max(units.items(), key=lambda item: (item[1], item[0]))
-    if count < _SHARE * units.total():
+    if count < _LEAST_SHARE * units.total():
         return None, 0
     name = unit.lstrip(",")
-    return (_LITERAL.get(name, measure(name).scale) if name else None), len(unit) - len(name)
+    return (_SCALE_OF_SUFFIX.get(name, measure(name).scale) if name else None), len(unit) - len(name)
 
 
-def _report_unit(placed: _Placed, field: Field, findings: Findings) -> None:
+def _report_unit(placed: _PlacedColumn, field: Field, findings: Findings) -> None:
     """Report the first unit or currency in number formats that contradicts the field's names or the header."""
     stated = measure_of([name for name, _ in field.names] + ([placed.header] if placed.header else []))
     if not (stated.units or stated.currencies):
         return
     for unit in placed.table.units.get(placed.at, ()):
         name = unit.lstrip(",")
-        how = measure(f"in {name}").contradicts(stated) if name and name != "%" else ""
-        if how:
-            message = _OTHER_UNIT.format("the numbers show" if how == "unit" else "the amounts show", how, how)
+        conflict = measure(f"in {name}").contradicts(stated) if name and name != "%" else ""  # unit, currency or none
+        if conflict:
+            subject = "the numbers show" if conflict == "unit" else "the amounts show"
+            message = _OTHER_UNIT.format(subject, conflict, conflict)
             findings.add(
-                f"{how}_mixed", "warning", message, place=placed.source.place,
+                f"{conflict}_mixed", "warning", message, place=placed.source.place,
                 row=max(placed.source.table.header_rows, default=None), column=placed.column.index, field=field.name,
                 rule="reading",
             )  # fmt: skip
             return
 
 
-def _report_different_units(columns: Sequence[_Placed], field: Field, findings: Findings) -> None:
-    """Report headers that state different units for a field in several tables."""
-    units: dict[str, _Placed] = {}
+def _report_different_units(columns: Sequence[_PlacedColumn], field: Field, findings: Findings) -> None:
+    """Report headers that state another unit for a field than the first table that states one."""
+    units: dict[str, _PlacedColumn] = {}
     for placed in columns:
         if (unit := unit_in(placed.column.name)) is not None:
             units.setdefault(unit, placed)
@@ -196,14 +203,15 @@ def _report_different_units(columns: Sequence[_Placed], field: Field, findings: 
 
 
 def unit_in(header: str) -> str | None:
-    """Return the unit that a header states: `kg` in `Weight (kg)`, `EUR` in `Amount EUR`; None if it states none."""
+    """Return the unit that a header states, in lower case: `kg` in `Weight (kg)`; else its currencies (`EUR` in `Amount
+    EUR`); None if it states neither."""
     if brackets := _BRACKETS.search(header):
         return brackets[1].strip().casefold()
     currencies = measure(header).currencies
     return " ".join(sorted(currencies)) or None
 
 
-def _is_about(line: _Line, placed: _Placed, field: Field) -> bool:
+def _is_about(line: _ScaleLine, placed: _PlacedColumn, field: Field) -> bool:
     """Whether a line's scale is that of a field's numbers, as far as its name tells."""
     if field.type == "money":
         return True
@@ -216,12 +224,12 @@ def _is_about(line: _Line, placed: _Placed, field: Field) -> bool:
     return field.type == "decimal" or "money" in classes or not (line.measure.currencies or "quantity" in classes)
 
 
-def _find_line(table: MappedTable) -> _Line | None:
+def _find_line(table: MappedTable) -> _ScaleLine | None:
     """Find a line above or below a table, or the name of its sheet, that states a scale for all of it; None without
     one."""
     for row, column, text in table.beside:
-        stated = measure(text) if len(text) <= _TITLE else NOTHING
-        if stated.scale is not None and (len(text.split()) <= _WORDS or _STATES.search(text)):
-            return _Line(row, column, stated)
+        stated = measure(text) if len(text) <= _MAX_TITLE_CHARACTERS else NOTHING
+        if stated.scale is not None and (len(text.split()) <= _MAX_TITLE_WORDS or _STATES_SCALE.search(text)):
+            return _ScaleLine(row, column, stated)
     stated = measure(table.source.place.sheet or "")
-    return _Line(None, None, stated) if stated.scale is not None and stated.currencies else None
+    return _ScaleLine(None, None, stated) if stated.scale is not None and stated.currencies else None

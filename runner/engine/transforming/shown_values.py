@@ -22,6 +22,7 @@ class FoundValues:
     """
 
     def __init__(self, findings: Findings) -> None:
+        """Wait for the findings of `findings`, those that are added later included."""
         self._findings = findings
         self._seen = 0  # findings that wait or have their value
         self._waiting: dict[str, dict[int, list[int]]] = {}  # table -> row -> numbers of findings without a value yet

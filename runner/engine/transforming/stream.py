@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from operator import ne
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from runner.engine.common import a1
 from runner.engine.common.blanks import blank_count
@@ -36,6 +36,13 @@ from runner.engine.values.convert import REMARKS, Converted, Converter, text_of
 _NAMED: Final = 20  # columns listed in a finding
 
 
+class _BlankedValues(NamedTuple):
+    """Values that a rule replaced by blanks."""
+
+    first_row: int  # of the sheet
+    values: int
+
+
 class TableStream:
     """Runs the chunks of one table through the passes, counts over them, and reports the counts at the end.
 
@@ -54,29 +61,29 @@ class TableStream:
         self._table = table
         self.table_id = table.source.id
         self.sources = plan.sources  # by output column: its position in the chunks; None without a column of its own
-        self._own = len(table.source.columns)  # positions from here on are of added columns, not of the sheet
-        self._late: list[int] = []  # output columns whose rule runs after all others have their values
+        self._sheet_columns = len(table.source.columns)  # positions from here on are of added columns
+        self._late_columns: list[int] = []  # output columns whose rule runs after all others have their values
         self._points_at: dict[int, int] = {}  # output column without a source -> the column of the sheet to point at
         self._combined = self._converters_of_combined()
         fields = [column.field for column in pipeline.columns]
         maps = ((n, field.value_map) for n, field in enumerate(fields) if field is not None)
         self._value_maps = {n: MappedValues(value_map) for n, value_map in maps if value_map is not None}
-        self._by_name = {field.name: n for n, field in enumerate(fields) if field is not None}
+        self._column_by_field = {field.name: n for n, field in enumerate(fields) if field is not None}
         self.converters = [
             self._choose_converter(n, column.field, index, allowed)
             for n, (column, index) in enumerate(zip(pipeline.columns, plan.sources, strict=True))
         ]
         columns = [self._column_of_sheet(n) for n in range(len(pipeline.columns))]
         # By output column: the merged cells in its column of the sheet.
-        self._merges = [None if at is None else filling.of_column(table.source.merged, at) for at in columns]
+        self._merged_cells = [None if at is None else filling.of_column(table.source.merged, at) for at in columns]
         self.filled_down: dict[int, FilledDown] = {}  # by output column: blank cells that took the value above
         labelled = table.source.labelled
         self._cells_outside_table = {
             name: (cell.row, cell.column) for name, what in table.supplied.items() if (cell := labelled.get(what))
         }
-        late = {name for name, n in self._by_name.items() if n in self._late}
+        late = {name for name, n in self._column_by_field.items() if n in self._late_columns}
         # Names of computed fields: before and after those whose rule is late.
-        self._before, self._after = pipeline.computations.in_turns(late)
+        self._computed_first, self._computed_last = pipeline.computations.split_around(late)
         self._choose_columns_to_point_at()
         self._remarks: list[RowRemark] = []  # of the chunk that is being transformed
         self.sums: list[ColumnSum] = []  # set by the caller, for rules that compare sums
@@ -86,24 +93,25 @@ class TableStream:
         self.rows = 0  # of the output
         self.source_rows = 0  # of the sheet that these come from
         self.partly = 0  # rows that columns of these became, and that the manifest's `rows` leaves out
-        self.shares = Shares(self._own)
+        self.shares = Shares(self._sheet_columns)
         self.filled = table.is_mapped  # whether any field has got a value
-        self._blanked: dict[tuple[int, Rule], list[int]] = {}  # column, rule -> the first row, how many values
+        self._blanked_by_rules: dict[tuple[int, Rule], _BlankedValues] = {}  # by output column and rule
         self.present = [0] * len(pipeline.columns)  # values after all rules, if there are any
         self.records = 0  # rows that stay, with errors or without
         columns_of_fields = [(n, column.field) for n, column in enumerate(pipeline.columns) if column.field is not None]
         # Columns in which no row has a value so far.
         self._valueless = [n for n, field in columns_of_fields if field.declared]
-        self._blanks = {n: 0 for n, field in columns_of_fields if field.max_blank_share is not None}
+        self._limited_blanks = {n: 0 for n, field in columns_of_fields if field.max_blank_share is not None}
         used = {*plan.sources, *(at for parts in self._combined.values() for at, _ in parts)}
-        self.left_out = {n: 0 for n in range(len(table.source.columns)) if n not in used}  # column -> non-blank cells
+        # Column that is not in the output -> its non-blank cells.
+        self.cells_left_out = {n: 0 for n in range(len(table.source.columns)) if n not in used}
 
     def _choose_converter(
         self, n: int, field: Field | None, index: int | None, allowed: Mapping[str, Sequence[Any]]
     ) -> Converter | None:
-        """Choose what converts an output column, None if it gets no values.
+        """Choose what converts an output column, None if it gets no values; `index`: None without a column of its own.
 
-        Adds the column to `_late` if its rule has to wait for the values of the others.
+        Adds the column to `_late_columns` if its rule has to wait for the values of the others.
         """
         if field is None:
             return None
@@ -111,7 +119,7 @@ class TableStream:
         combined = self._combined.get(n)
         has_column = index is not None or combined is not None
         if rule is not None and not field.is_computed and (rule.sees_others or not has_column):
-            self._late.append(n)
+            self._late_columns.append(n)
         if rule is None and not has_column and not field.is_computed:
             return None
         if combined is not None:
@@ -138,17 +146,19 @@ class TableStream:
             first_position, _ = combined[0]
             self._points_at[n] = columns[first_position].index
         for name in self._pipeline.computations.order:
-            uses = (self._column_of_sheet(self._by_name[used]) for used in self._pipeline.computations.uses(name))
+            uses = (
+                self._column_of_sheet(self._column_by_field[used]) for used in self._pipeline.computations.uses(name)
+            )
             at = next((column for column in uses if column is not None), None)
             if at is not None:
-                self._points_at[self._by_name[name]] = at
+                self._points_at[self._column_by_field[name]] = at
 
     def _point_at_used_cells(self, name: str, reporter: ChunkReporter) -> None:
         """Have findings on a computed field name the cells of the field that it points at, if these differ by row."""
-        used = (self._by_name[used] for used in self._pipeline.computations.uses(name))
-        first = next((n for n in used if self._column_of_sheet(n) is not None), None)
-        if first is not None and first in reporter.chosen:
-            reporter.chosen[self._by_name[name]] = reporter.chosen[first]
+        used = (self._column_by_field[used] for used in self._pipeline.computations.uses(name))
+        first_used = next((n for n in used if self._column_of_sheet(n) is not None), None)
+        if first_used is not None and first_used in reporter.chosen:
+            reporter.chosen[self._column_by_field[name]] = reporter.chosen[first_used]
 
     def feed(self, rows: Rows) -> None:
         """Transform a chunk and count over it; validate and write it too, unless its rows have to wait for others."""
@@ -160,17 +170,17 @@ class TableStream:
         output, bad_cells = self._transform_chunk(rows, reporter, count)
         self.shares.add(rows.columns, count)
         for n, wrong in enumerate(bad_cells):
-            if wrong and (at := self.sources[n]) is not None and at < self._own:
+            if wrong and (at := self.sources[n]) is not None and at < self._sheet_columns:
                 self.shares.wrong[at] += len(wrong)
         pipeline.times.spend("transform", clock)
-        for n in self.left_out:
-            self.left_out[n] += count - blank_count(rows.columns[n])
+        for n in self.cells_left_out:
+            self.cells_left_out[n] += count - blank_count(rows.columns[n])
         if not self.filled:
             self.filled = any(values.count(None) < count for values in self._by_field(output).values())
         if self.sums:
             totals = {n for n, row in enumerate(rows.numbers) if row in self._table.source.table.totals}
             for column_sum in self.sums:
-                column_sum.add(self._by_field(output), self._wrong_by_field(bad_cells), totals)
+                column_sum.add(self._by_field(output), self._bad_cells_by_field(bad_cells), totals)
         chunk = Chunk(
             rows.numbers, output, bad_cells, self._remarks, reporter.errors, rows.value_columns, chosen=reporter.chosen
         )
@@ -191,12 +201,12 @@ class TableStream:
     def _filter_rows(self, expression: Expression, chunk: Chunk, reporter: ChunkReporter) -> Chunk:
         """Leave out the rows for which the filter is false, and flag those that it cannot judge, which stay."""
         columns = Columns(
-            self._by_field(chunk.columns), self._wrong_by_field(chunk.wrong), len(chunk.numbers)
+            self._by_field(chunk.columns), self._bad_cells_by_field(chunk.wrong), len(chunk.numbers)
         )  # fmt: skip
         judged = evaluate_expression(expression, columns)
         unsure = [n for n, holds in enumerate(judged.values) if holds is None]
         if unsure:
-            used = (self._by_name[name] for name in expression.fields)
+            used = (self._column_by_field[name] for name in expression.fields)
             first = next((at for n in used if (at := self._cell_column(n, reporter))), None)
             what = "rows.filter is neither true nor false for this row, which is kept; to settle it: coalesce(…) in it"
             reporter.flag(unsure, "filter_unsure", "warning", what, column=first, field=None, rule="rows.filter")
@@ -216,7 +226,8 @@ class TableStream:
         return stay
 
     def without_duplicates(self, chunk: Chunk, gone: bytearray) -> Chunk:
-        """Return the chunk without the rows that are 1 in `gone`, of which another one with the same key stays."""
+        """Return the chunk without the rows that are 1 in `gone`, of which another one with the same key stays; notes
+        them in the table's ledger."""
         if 1 not in gone:
             return chunk
         return self._reduce_to_rows(chunk, [i for i, is_gone in enumerate(gone) if not is_gone], DUPLICATE)
@@ -225,11 +236,14 @@ class TableStream:
         """Flag rows that stay though another row with their key is as new by the field `by`."""
         reporter = self.reporter(chunk.numbers, chunk.value_columns, chunk.chosen)
         what = f"is as new as another row with its key; the last of them stays; to settle it: a {by} that differs"
-        at = self._cell_column(self._by_name[by], reporter)
+        at = self._cell_column(self._column_by_field[by], reporter)
         reporter.flag(indexes, "dedupe_tied", "warning", what, column=at, field=by, rule="rows.dedupe")
 
     def finish(self, chunk: Chunk) -> None:
-        """Validate the rows of a chunk, set aside those that have errors as the manifest asks, and write the others."""
+        """Validate the rows of a chunk, set aside those that have errors as the manifest asks, and write the others.
+
+        Adds to the stream's counts of rows. A chunk without rows changes nothing.
+        """
         pipeline, count, output = self._pipeline, len(chunk.numbers), chunk.columns
         if not count:
             return
@@ -258,7 +272,7 @@ class TableStream:
         self.partly += sum(left for row, left in chunk.partly.items() if row in source_rows)
         # The rows themselves are gone; these are their values.
         if pipeline.values is not None and pipeline.held is not None:
-            computed = {self._by_name[name] for name in pipeline.computations.order}
+            computed = {self._column_by_field[name] for name in pipeline.computations.order}
             values_by_column = {
                 at: values
                 for n, values in enumerate(chunk.columns)
@@ -269,7 +283,7 @@ class TableStream:
             pipeline.values.collect_cells(self._table.source.place.table, chunk.numbers, values_by_column)
 
     def _flag_remarks(self, remarks: Sequence[RowRemark], reporter: ChunkReporter) -> None:
-        """Flag what was remarked on while the rows were transformed."""
+        """Flag what was remarked on while the rows were transformed, except on columns without a field."""
         for remark in remarks:
             field = self._pipeline.columns[remark.column].field
             if field is not None:
@@ -312,8 +326,8 @@ class TableStream:
         self.records += count
         if self._valueless:
             self._valueless = [n for n in self._valueless if output[n].count(None) == count]
-        for n in self._blanks:
-            self._blanks[n] += blank_count(output[n])
+        for n in self._limited_blanks:
+            self._limited_blanks[n] += blank_count(output[n])
 
     @property
     def valueless(self) -> list[str]:
@@ -324,7 +338,9 @@ class TableStream:
     def blanks_by_limited_field(self) -> dict[str, int]:
         """Count the blanks of the fields that `max_blank_share` limits."""
         columns = self._pipeline.columns
-        return {field.name: blanks for n, blanks in self._blanks.items() if (field := columns[n].field) is not None}
+        return {
+            field.name: blanks for n, blanks in self._limited_blanks.items() if (field := columns[n].field) is not None
+        }
 
     def _write(self, output: list[list[Any]], reporter: ChunkReporter, count: int) -> None:
         """Write rows at once, or hold them back to be sorted."""
@@ -333,6 +349,7 @@ class TableStream:
             write_rows(pipeline, output, count, partial(self.flag_written, reporter))
         elif pipeline.sheet is not None or pipeline.data is not None:
             value_columns = reporter.value_columns or [0] * count
+            # `write_sorted` takes the last three columns off again.
             pipeline.ordered.add([*output, reporter.rows, [self.table_id] * count, [*value_columns]], count)
 
     def flag_written(
@@ -342,14 +359,14 @@ class TableStream:
         self._flag_cells(n, reporter, indexes, code, severity=severity, what=what, rule="write")
 
     def report_left_out(self) -> None:
-        """Report columns of the table that have values and are not in the output."""
+        """Report columns of the table that have values and are not in the output, all in one finding."""
         source = self._table.source
-        lost = [at for at, cells in self.left_out.items() if cells]
+        lost = [at for at, cells in self.cells_left_out.items() if cells]
         if not lost:
             return
         letters = [a1.letters(source.columns[at].index) for at in lost[:_NAMED]]
         more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
-        cells = sum(self.left_out.values())
+        cells = sum(self.cells_left_out.values())
         self._pipeline.findings.add(
             "columns_dropped", "info",
             f"unmapped columns are left out, as mapping.unmapped asks: {', '.join(letters)}{more}; "
@@ -375,7 +392,8 @@ class TableStream:
         return should_have_one and not has_column and not has_values
 
     def report_blank(self) -> None:
-        """Report fields whose column has no value in any row; each row without a required one is reported already."""
+        """Report fields whose column has no value in any row; not required ones, of which each row is reported
+        already."""
         shares = self.shares
         if not shares.rows:
             return
@@ -384,7 +402,7 @@ class TableStream:
         wrong = [at for at in full if shares.wrong[at] * 2 > shares.rows - shares.blank[at]]
         for n, column in enumerate(self._pipeline.columns):
             field, at = column.field, self.sources[n]
-            if field is None or at is None or at >= self._own:
+            if field is None or at is None or at >= self._sheet_columns:
                 continue
             is_blank = shares.blank[at] >= shares.rows and not self.present[n]
             may_be_blank = not field.declared or field.required or field.optional
@@ -396,13 +414,14 @@ class TableStream:
 
         A function that ends without a `return` yields None just as one that means a blank.
         """
-        for (n, rule), (row, count) in self._blanked.items():
-            field, loose = self._pipeline.columns[n].field, rule.returns == "sometimes"
+        for (n, rule), (row, count) in self._blanked_by_rules.items():
+            field, may_lack_return = self._pipeline.columns[n].field, rule.returns == "sometimes"
             what = f"{rule.name} blanked {count:,} {'value' if count == 1 else 'values'}"
             what += "" if self.present[n] else "; no value of the column is left"
-            what += "; it can end without a return; to settle it: return the value, or None for a blank" * loose
+            if may_lack_return:
+                what += "; it can end without a return; to settle it: return the value, or None for a blank"
             self._pipeline.findings.add(
-                "transform_blanked", "info" if self.present[n] and not loose else "warning", what,
+                "transform_blanked", "info" if self.present[n] and not may_lack_return else "warning", what,
                 place=self._table.source.place, row=row, column=self._column_of_sheet(n) or None,
                 field=field.name if field else None,
                 rule=rule.name, file=rule.file, line=rule.line, count=count,
@@ -412,14 +431,17 @@ class TableStream:
         """Count values that a rule replaced by blanks, with the first row in which it did."""
         blanked = [i for i, v in enumerate(after) if v is None and before[i] is not None]
         if blanked:
-            row_and_count = self._blanked.setdefault((n, rule), [reporter.rows[blanked[0]], 0])
-            row_and_count[1] += len(blanked)
+            first_row, earlier = self._blanked_by_rules.get((n, rule), (reporter.rows[blanked[0]], 0))
+            self._blanked_by_rules[n, rule] = _BlankedValues(first_row, earlier + len(blanked))
 
     def _flag_cells(
         self, n: int, reporter: ChunkReporter, indexes: list[int], code: str, *, severity: str, what: str,
         rule: str | None, at: int | None = None,
     ) -> None:  # fmt: skip
-        """Flag cells of an output column where they are in the sheet; `at`: if they are from one of several columns."""
+        """Flag cells of an output column where they are in the sheet.
+
+        `at`: the position of the column in the chunks, where they are from one of several.
+        """
         field = self._pipeline.columns[n].field
         name = field.name if field else None
         column = self._cell_column(n, reporter) if at is None else self._table.source.columns[at].index
@@ -429,8 +451,10 @@ class TableStream:
         """Return the column of the sheet that findings about an output column name; SPREAD: each row's own; None:
         none."""
         index, source = self.sources[n], self._table.source
-        if index is None or index >= self._own:
-            is_spread = index is not None and source.added[index - self._own] in (NAME, VALUE) and source.spread
+        if index is None or index >= self._sheet_columns:
+            is_spread = (
+                index is not None and source.added[index - self._sheet_columns] in (NAME, VALUE) and source.spread
+            )
             return SPREAD if is_spread else self._points_at.get(n)
         return source.columns[index].index
 
@@ -442,15 +466,15 @@ class TableStream:
         self, rows: Rows, reporter: ChunkReporter, count: int
     ) -> tuple[list[list[Any]], list[list[int]]]:
         """Compute the values of each output column for a chunk, and the indexes of cells in it that are not of their
-        type."""
+        type; fields that need others come after these."""
         converted = [self._convert_column(n, rows, reporter, count) for n in range(len(self._pipeline.columns))]
         output, bad_cells = [values for values, _ in converted], [wrong for _, wrong in converted]
-        if self._before:
-            self._compute_declared(self._before, output, bad_cells, reporter)
-        for n in self._late:
+        if self._computed_first:
+            self._compute_declared(self._computed_first, output, bad_cells, reporter)
+        for n in self._late_columns:
             self._run_late_rule(n, rows, output, bad_cells, reporter)
-        if self._after:
-            self._compute_declared(self._after, output, bad_cells, reporter)
+        if self._computed_last:
+            self._compute_declared(self._computed_last, output, bad_cells, reporter)
         if self._pipeline.hooks.has("after_transform"):
             self._run_after_transform(output, bad_cells, reporter, count)
         if self._pipeline.package.files:
@@ -465,22 +489,23 @@ class TableStream:
         """
         field, index = self._pipeline.columns[n].field, self.sources[n]
         if index is None:
-            return (
-                self._combine_columns(n, rows, reporter)
-                if n in self._combined
-                else ([_value_without_column(field)] * count, [])
-            )
+            if n in self._combined:
+                return self._combine_columns(n, rows, reporter)
+            return [_value_without_column(field)] * count, []
         raw = self._fill_merged(n, rows.columns[index], reporter)
         self._report_broken(raw, reporter, n)
         values, wrong = self._convert_to_type(n, raw, reporter) if field else (raw, [])
         self.total[n] += count - blank_count(raw)
-        if values is not raw and n not in self._late and values != raw:  # most chunks of a clean column are equal
+        if (
+            values is not raw and n not in self._late_columns and values != raw
+        ):  # most chunks of a clean column are equal
             self.changed[n] += sum(map(ne, raw, values))
         return values, wrong
 
     def _fill_merged(self, n: int, raw: list[Any], reporter: ChunkReporter) -> list[Any]:
-        """Repeat the values of merged cells in the column, if the field asks for it; else flag the blanks there."""
-        merges = self._merges[n]
+        """Return the column with the values of merged cells repeated, if the field asks for it; else flag the blanks
+        there, and return it as it is."""
+        merges = self._merged_cells[n]
         if merges is None or not (covered := merges.covered(reporter.rows, raw)):
             return raw
         field = self._pipeline.columns[n].field
@@ -492,8 +517,8 @@ class TableStream:
         return raw
 
     def _combine_columns(self, n: int, rows: Rows, reporter: ChunkReporter) -> tuple[list[Any], list[int]]:
-        """Compute the values of a field that several columns fill: the first that is there, or all of them as one
-        text."""
+        """Compute the values and bad cells of a field that several columns fill: the first value that is there, or all
+        of them as one text. Notes in `reporter.chosen` which column a first value is from."""
         field = self._pipeline.columns[n].field
         if field is None or field.source is None:
             return [], []
@@ -530,9 +555,9 @@ class TableStream:
         """Compute fields from other fields of their rows, in this order, and set their columns in `output` and
         `bad_cells`; what cannot be computed becomes a remark about the rows that stay."""
         values_by_field = self._by_field(output)
-        columns = Columns(values_by_field, self._wrong_by_field(bad_cells), len(reporter.rows))
+        columns = Columns(values_by_field, self._bad_cells_by_field(bad_cells), len(reporter.rows))
         for name in names:
-            n = self._by_name[name]
+            n = self._column_by_field[name]
             field, converter = self._pipeline.columns[n].field, self.converters[n]
             if field is None or converter is None:
                 continue
@@ -540,7 +565,7 @@ class TableStream:
             self._point_at_used_cells(name, reporter)
             for failed_rows in made.failed:
                 if failed_rows.indexes:
-                    at = None if failed_rows.field is None else self._by_name[failed_rows.field]
+                    at = None if failed_rows.field is None else self._column_by_field[failed_rows.field]
                     self._remarks.append(
                         RowRemark(n, failed_rows.indexes, failed_rows.code, failed_rows.what, failed_rows.rule, at)
                     )
@@ -569,7 +594,8 @@ class TableStream:
             )
 
     def _convert_to_type(self, n: int, raw: list[Any], reporter: ChunkReporter) -> tuple[list[Any], list[int]]:
-        """Convert a column to its type, by its rule too unless that runs late; return also the indexes of bad cells."""
+        """Convert a column to its type, by its rule too unless that runs late; return also the indexes of bad cells,
+        none for a column without a field."""
         field, converter = self._pipeline.columns[n].field, self.converters[n]
         if field is None or converter is None:
             return raw, []
@@ -583,12 +609,13 @@ class TableStream:
     def _apply_rule(
         self, n: int, values: list[Any], wrong: list[int], converter: Converter, reporter: ChunkReporter
     ) -> tuple[list[Any], list[int]]:
-        """Apply a column's Python rule, if it has one that needs no other field, and its default."""
+        """Apply a column's Python rule, if it has one that needs no other field, and its default; return the values and
+        the bad cells."""
         field = self._pipeline.columns[n].field
         if field is None:
             return values, wrong
         rule = self._pipeline.package.transforms.get(field.name)
-        if rule is not None and n not in self._late:
+        if rule is not None and n not in self._late_columns:
             computed = self._calls_of_rules(n, reporter, {}).transform(rule, values)
             computed, wrong = self._convert_result(n, computed, converter, reporter)
             self._count_blanked(n, rule, values, computed, reporter)
@@ -637,18 +664,18 @@ class TableStream:
     ) -> Converted:
         """Convert a column to its type; cells that the field's `map` names become what it says.
 
-        `is_typed`: a lookup has converted what it could. Cells that the map lacks and must not lack become a remark
-        about the rows that stay.
+        `at`: the position of the column, if it is one of several. `is_typed`: a lookup has converted what it could.
+        Cells that the map lacks and must not lack become a remark about the rows that stay.
         """
         convert = self._convert_result if is_typed else self._convert_values
         value_map = self._value_maps.get(n)
         if value_map is None:
             return convert(n, raw, converter, reporter, at)
-        mapped, unmapped, unknown = value_map.apply(raw)
-        if unknown:
-            self._remarks.append(RowRemark(n, unknown, "not_mapped", "is not in the field's map", "map"))
-        values, wrong = convert(n, unmapped, converter, reporter, at)
-        return [mapped.get(i, v) for i, v in enumerate(values)], wrong
+        cells = value_map.apply(raw)
+        if cells.unknown:
+            self._remarks.append(RowRemark(n, cells.unknown, "not_mapped", "is not in the field's map", "map"))
+        values, wrong = convert(n, cells.unmapped, converter, reporter, at)
+        return [cells.mapped.get(i, v) for i, v in enumerate(values)], wrong
 
     def _convert_values(
         self, n: int, values: list[Any], converter: Converter, reporter: ChunkReporter, at: int | None = None
@@ -671,7 +698,8 @@ class TableStream:
     def _report_readings(
         self, n: int, raw: list[Any], converter: Converter, reporter: ChunkReporter, column: int | None = None
     ) -> None:  # fmt: skip
-        """Flag cells that another reader might have read differently; most of the info kind once per table."""
+        """Flag cells that another reader might have read differently; those of the kind `info` once per table and
+        column, but for learnt spellings. `column`: its position, if it is one of several."""
         remarks = converter.remarks
         indexes_by_code: dict[str, list[int]] = {}
         for i, value in enumerate(raw):
@@ -699,7 +727,7 @@ class TableStream:
             "sheet": source.place.sheet,
             "table": source.id,
             "field": name,
-            "header": source.columns[index].name if index is not None and index < self._own else None,
+            "header": source.columns[index].name if index is not None and index < self._sheet_columns else None,
             "column": a1.letters(column) if column else None,
             "column_index": column or None,
         }
@@ -709,9 +737,9 @@ class TableStream:
         """Return the values of the fields, by name."""
         return {c.field.name: output[n] for n, c in enumerate(self._pipeline.columns) if c.field is not None}
 
-    def _wrong_by_field(self, bad_cells: list[list[int]]) -> dict[str, list[int]]:
+    def _bad_cells_by_field(self, bad_cells: list[list[int]]) -> dict[str, list[int]]:
         """Return the indexes of cells that are not of their type, by field."""
-        return {name: bad_cells[n] for name, n in self._by_name.items() if bad_cells[n]}
+        return {name: bad_cells[n] for name, n in self._column_by_field.items() if bad_cells[n]}
 
     def _hook_arguments(self, reporter: ChunkReporter) -> dict[str, object]:
         """Return the arguments of hooks that say where a chunk is."""
@@ -769,7 +797,7 @@ class TableStream:
         pipeline = self._pipeline
         for row_rule in pipeline.row_rules:
             row_rule.check(columns, count, reporter, column_of.get(row_rule.then.field))
-        loaded = Columns(columns, self._wrong_by_field(bad_cells), count)
+        loaded = Columns(columns, self._bad_cells_by_field(bad_cells), count)
         for check in pipeline.checks_by_expression:
             check.check(columns, loaded, reporter, column_of)
         for unique in pipeline.unique_rows:
@@ -794,8 +822,11 @@ class TableStream:
 
 
 def write_sorted(pipeline: Pipeline, streams: Mapping[str, TableStream]) -> None:
-    """Write the rows that waited to be sorted, in their order; `streams`: by table, to flag cells where they are."""
-    for columns in pipeline.ordered.drain() if pipeline.ordered is not None else ():
+    """Write the rows that waited to be sorted, in their order; nothing if none had to. `streams`: by table, to flag
+    cells where they are."""
+    if pipeline.ordered is None:
+        return
+    for columns in pipeline.ordered.drain():
         *output, rows, tables, value_columns = columns  # as TableStream._write adds them
 
         def flag(
@@ -816,13 +847,14 @@ def write_sorted(pipeline: Pipeline, streams: Mapping[str, TableStream]) -> None
 def coalesce(columns: Sequence[Converted]) -> tuple[list[Any], list[int], list[int]]:
     """Return the first value of each row that is not blank, the indexes of rows whose value is not of its type, and for
     each row which of the columns has its value."""
-    values, wrong = list(columns[0][0]), set(columns[0][1])
+    first_values, first_wrong = columns[0]
+    values, wrong = list(first_values), set(first_wrong)
     chosen = [0] * len(values)
-    for i, (others, other_wrong) in enumerate(columns[1:], 1):
+    for number, (others, other_wrong) in enumerate(columns[1:], 1):
         other_wrong_set = set(other_wrong)
         for n, value in enumerate(values):
             if value is None and others[n] is not None:
-                values[n], chosen[n] = others[n], i
+                values[n], chosen[n] = others[n], number
                 if n in other_wrong_set:
                     wrong.add(n)
     return values, sorted(wrong), chosen
@@ -851,14 +883,15 @@ def _errors_by_row(reporter: ChunkReporter) -> dict[int, list[CellProblem]]:
 
 
 def _value_without_column(field: Field | None) -> Any:
-    """Return the value of every row if no column was found for the field."""
+    """Return the value of every row if no column was found for the field: its constant, else its default; None without
+    both."""
     if field is None:
         return None
     return field.default if field.constant is None else field.constant
 
 
 def _fill_default(field: Field, values: list[Any]) -> list[Any]:
-    """Replace each blank by the field's default."""
+    """Return the values with the field's default for each blank, or the same list if there is nothing to replace."""
     if field.default is None or None not in values:
         return values
     return [field.default if v is None else v for v in values]

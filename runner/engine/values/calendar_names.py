@@ -121,7 +121,7 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 
 def names_another_weekday(text: str, day: date) -> bool:
     """Whether a date's text names a weekday that the date does not fall on; False if it names none."""
-    if text.isascii() and text.lower() == text.upper():
+    if text.isascii() and text.lower() == text.upper():  # it has no letters
         return False
     weekdays = [DAYS[word] for word in map(folded, _WORD.findall(text)) if word in DAYS and word not in MONTHS]
     return bool(weekdays) and not any(day.weekday() in numbers for numbers in weekdays)

@@ -10,7 +10,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from runner.engine.common.fields import Field, bound
 from runner.engine.common.findings import FindingPlace, Findings, FindingText, author_text
@@ -20,7 +20,7 @@ from runner.engine.values.convert import fold, text_of
 from runner.engine.values.words import MAX_MEMO
 
 # How a message names a value of each type.
-_A_VALID: Final = {
+_PHRASE_OF_TYPE: Final = {
     "integer": "a whole number", "decimal": "a number", "money": "an amount of money", "percent": "a percentage",
     "boolean": "a yes/no value", "date": "a valid date", "datetime": "a valid date and time",
     "time": "a valid time of day", "email": "a valid email address", "phone": "a valid phone number",
@@ -126,14 +126,18 @@ class ChunkReporter:
             )  # fmt: skip
 
     def column_of(self, column: CellColumn, index: int) -> int | None:
-        """Return the sheet's column in which a row of the chunk has its cell, after an unpivot or a choice between
-        columns."""
+        """Return the sheet's column (1-based) in which a row of the chunk has its cell, after an unpivot or a choice
+        between columns; None: the whole row."""
         if isinstance(column, Sequence):
             return column[index]
         return self.value_columns[index] if column == SPREAD else column
 
 
-Report = Callable[..., None]  # flags cells: their indexes, a code, what is wrong with them, and the rule that says so
+class ReportCells(Protocol):
+    """Flags cells of the column that is being checked."""
+
+    def __call__(self, cells: Sequence[int], code: str, *, what: str, rule: str = "") -> None:
+        """Add a finding for the cells at these indexes; `what` is its text. Without a `rule`, the code is named."""
 
 
 class FieldChecks:
@@ -182,11 +186,11 @@ class FieldChecks:
         field = self.field
         reporter.flag(cells, code, field.severity, what, column=column, field=field.name, rule=rule or code)
 
-    def _check_type(self, values: list[Any], bad: list[int], report: Report) -> None:
+    def _check_type(self, values: list[Any], bad: list[int], report: ReportCells) -> None:
         """Report the cells that could not be converted to the field's type, except spreadsheet errors, which have a
         finding of their own."""
         field = self.field
-        what = FindingText(f"is not {_A_VALID.get(field.type, 'a valid ' + field.type)}", field.type)
+        what = FindingText(f"is not {_PHRASE_OF_TYPE.get(field.type, 'a valid ' + field.type)}", field.type)
         if field.formats:
             what = FindingText(
                 f"{what} in the given formats", "formats", formats=", ".join(map(_in_human_letters, field.formats))
@@ -194,8 +198,8 @@ class FieldChecks:
         untyped = [i for i in bad if type(values[i]) is not CellError]  # an error cell has a finding of its own
         report(untyped, "type_error", what=what, rule=f"type:{field.type}")
 
-    def _check_pattern(self, pattern: re.Pattern[str], values: list[Any], skip: set[int], report: Report) -> None:
-        """Report the cells whose whole text does not match the field's pattern."""
+    def _check_pattern(self, pattern: re.Pattern[str], values: list[Any], skip: set[int], report: ReportCells) -> None:
+        """Report the cells whose whole text does not match the field's pattern, but for blanks and those in `skip`."""
         match = pattern.fullmatch
         unmatched = [
             i
@@ -204,35 +208,34 @@ class FieldChecks:
         ]
         report(unmatched, "pattern", what=FindingText(f"does not match {pattern.pattern}", pattern=pattern.pattern))
 
-    def _check_bounds(self, values: list[Any], skip: set[int], report: Report) -> None:
-        """Report the cells below the field's `min` or above its `max`; the chunk's extremes are tried first, so that a
-        good chunk costs two comparisons."""
-        low, high = self.field.min, self.field.max
+    def _check_bounds(self, values: list[Any], skip: set[int], report: ReportCells) -> None:
+        """Report the cells below the field's `min` or above its `max`, but for blanks and those in `skip`; the chunk's
+        extremes are tried first, so that a good chunk costs two comparisons."""
         present = values if not skip and None not in values else [
             v for i, v in enumerate(values) if v is not None and i not in skip
         ]  # fmt: skip
         if not present:
             return
-        for limit, name, extreme in ((low, "min", min), (high, "max", max)):
+        for limit, name, extreme in ((self.field.min, "min", min), (self.field.max, "max", max)):
             if limit is None or not _is_beyond(extreme(present), limit, name):
                 continue
             beyond = [i for i, v in enumerate(values) if v is not None and i not in skip and _is_beyond(v, limit, name)]
             word = "below" if name == "min" else "above"
             report(beyond, name, what=FindingText(f"is {word} {limit}", limit=str(limit)))
 
-    def _check_length(self, values: list[Any], skip: set[int], report: Report) -> None:
-        """Report the cells with fewer or more characters than the field allows."""
-        low, high = self.field.min_length or 0, self.field.max_length
+    def _check_length(self, values: list[Any], skip: set[int], report: ReportCells) -> None:
+        """Report the cells with fewer or more characters than the field allows, but for blanks and those in `skip`."""
+        shortest, longest = self.field.min_length or 0, self.field.max_length
         for i, v in enumerate(values):
             if v is None or i in skip:
                 continue
             size = len(v if type(v) is str else text_of(v))
-            if size < low:
-                report([i], "min_length", what=FindingText(f"is shorter than {low} characters", limit=low))
-            elif high is not None and size > high:
-                report([i], "max_length", what=FindingText(f"is longer than {high} characters", limit=high))
+            if size < shortest:
+                report([i], "min_length", what=FindingText(f"is shorter than {shortest} characters", limit=shortest))
+            elif longest is not None and size > longest:
+                report([i], "max_length", what=FindingText(f"is longer than {longest} characters", limit=longest))
 
-    def _check_allowed(self, values: list[Any], skip: set[int], report: Report) -> None:
+    def _check_allowed(self, values: list[Any], skip: set[int], report: ReportCells) -> None:
         """Report the cells that are not one of the field's allowed values, however these are spelled; remembers values
         once found to be allowed."""
         try:
@@ -272,9 +275,11 @@ def _is_beyond(value: Any, limit: Any, limit_name: str) -> bool:
     return bool(value < limit if limit_name == "min" else value > limit)
 
 
-IN_SET: Final = 150_000  # a set costs some 80 bytes an entry and little time, a table 12 to 16 bytes; most are small
+MAX_IN_SET: Final = (
+    150_000  # a set costs some 80 bytes an entry and little time, a table 12 to 16 bytes; most are small
+)
 _TABLES: Final = 16
-_MOVED: Final = 5_000  # hashes that are moved at a time
+_MOVED_AT_ONCE: Final = 5_000  # hashes that are moved at a time
 
 
 def _hash_of(value: Any) -> int:
@@ -285,17 +290,17 @@ def _hash_of(value: Any) -> int:
 
 
 class SeenValues:
-    """Remembers the values of a unique field, as hashes: few in a set, many in tables of open addressing.
+    """Remembers the values of a unique field, as hashes: hash_set in a set, many in tables of open addressing.
 
     There are several tables, so that little memory is needed to enlarge one.
     """
 
-    def __init__(self, in_set: int = IN_SET) -> None:
-        """Start with no values; a set holds up to `in_set` hashes, after which they move to tables."""
-        self._in_set = in_set
-        self._few: set[int] = set()
+    def __init__(self, max_in_set: int = MAX_IN_SET) -> None:
+        """Start with no values; a set holds up to `max_in_set` hashes, after which they move to tables."""
+        self._max_in_set = max_in_set
+        self._hash_set: set[int] = set()
         self._tables: list[array[int]] = []  # empty until there are many hashes; 0 in free slots
-        self._filled = [0] * _TABLES  # slots of each table
+        self._slots_filled = [0] * _TABLES  # slots of each table
 
     def repeats(self, values: Sequence[Any]) -> list[int]:
         """Remember a chunk's values, and return the indexes of those that an earlier row has, in this call or one
@@ -306,32 +311,32 @@ class SeenValues:
         hashes = [v if v is None else hash(v) if type(v) is str else _hash_of(v) for v in values]
         if self._tables:
             return self._repeats_by_tables(hashes)
-        few = self._few
+        hash_set = self._hash_set
         distinct = {value_hash for value_hash in hashes if value_hash is not None}
-        if len(distinct) == len(hashes) and few.isdisjoint(distinct):  # as in most chunks
+        if len(distinct) == len(hashes) and hash_set.isdisjoint(distinct):  # as in most chunks
             repeated = []
-            few |= distinct
+            hash_set |= distinct
         else:
             repeated = self._repeats_by_set(hashes)
-        if len(few) > self._in_set:
+        if len(hash_set) > self._max_in_set:
             self._move_to_tables()
         return repeated
 
     def _repeats_by_set(self, hashes: Sequence[int | None]) -> list[int]:
         """Add hashes to the set one by one, and return the indexes of those that were in it already."""
-        few, repeated = self._few, []
+        hash_set, repeated = self._hash_set, []
         for index, value_hash in enumerate(hashes):
-            if value_hash in few:
+            if value_hash in hash_set:
                 repeated.append(index)
             elif value_hash is not None:
-                few.add(value_hash)
+                hash_set.add(value_hash)
         return repeated
 
     def _repeats_by_tables(self, hashes: Sequence[int | None]) -> list[int]:
         """Add hashes to the tables, enlarged first if they get too full, and return the indexes of those that were in
         them already."""
         self._enlarge_tables(len(hashes))
-        tables, filled, repeated = self._tables, self._filled, []
+        tables, filled, repeated = self._tables, self._slots_filled, []
         for index, value_hash in enumerate(hashes):
             if value_hash is None:
                 continue
@@ -350,16 +355,16 @@ class SeenValues:
 
     def _move_to_tables(self) -> None:
         """Move the hashes of the set to tables."""
-        few, self._few = list(self._few), set()
+        hash_set, self._hash_set = list(self._hash_set), set()
         self._tables = [array("q", [0]) for _ in range(_TABLES)]
-        while few:
-            self._repeats_by_tables(few[-_MOVED:])
-            del few[-_MOVED:]
+        while hash_set:
+            self._repeats_by_tables(hash_set[-_MOVED_AT_ONCE:])
+            del hash_set[-_MOVED_AT_ONCE:]
 
     def _enlarge_tables(self, count: int) -> None:
         """Make room for `count` hashes more, all of which may go to one table; none gets more than two thirds full for
         long, nor full."""
-        for number, (table, filled) in enumerate(zip(self._tables, self._filled, strict=True)):
+        for number, (table, filled) in enumerate(zip(self._tables, self._slots_filled, strict=True)):
             if filled * 3 > len(table) * 2 or filled + count >= len(table):
                 slots = max(2 * filled, filled + 2 * count)
                 larger = self._tables[number] = array("q", bytes(8 * slots))
@@ -422,7 +427,7 @@ class RowCheck:
     """A rule of the manifest that compares fields of one row: where `when` holds, `then` must hold too."""
 
     def __init__(self, rule: DeclaredRule, then: RowComparison, fields: Mapping[str, Field]) -> None:
-        """Prepare a row rule of the manifest whose `then` compares a field with another one or with a constant."""
+        """Prepare a row rule of the manifest; `then`, its own, must hold where its `when` does, or in all rows."""
         self.name = rule.name
         self.when = None if rule.when is None else FieldComparison(rule.when, fields)
         self.then = FieldComparison(then, fields)

@@ -50,12 +50,12 @@ class ColumnDecision(NamedTuple):
 class ColumnSurroundings(NamedTuple):
     """The evidence about one column from the rest of the sheet and the file."""
 
-    point: int = 0  # hints that other columns use a decimal point
-    comma: int = 0
-    day: int = 0  # hints that other columns have the day first
-    month: int = 0
+    decimal_point: int = 0  # hints that other columns use it
+    decimal_comma: int = 0
+    day_first: int = 0  # hints that dates of other columns have it so
+    month_first: int = 0
     delimiter: str | None = None
-    dotted: bool = False  # other columns have dates such as 31.12.2025
+    dotted_dates: bool = False  # other columns have dates such as 31.12.2025
     percent_header: bool = False
     births: bool = False  # the column's names speak of births
     # What the number formats of the column's cells show beside the number.
@@ -66,13 +66,14 @@ NOTHING_AROUND: Final = ColumnSurroundings()
 
 
 def outnumbers(count: int, other: int) -> bool:
-    """Whether the larger of two counts is so much larger that its values stand for the column and the others are
-    slips."""
+    """Whether the larger of two counts is at least ten times the other, so that its values speak for the column; False
+    if both are zero."""
     return max(count, other) >= max(1, _OUTNUMBERED * min(count, other))
 
 
 def are_slips(contradicting: int, agreeing: int) -> bool:
-    """Whether values that contradict their column are slips of the pen; many may be rows that somebody else wrote."""
+    """Whether values that contradict their column are slips of the pen: at most two, and a tenth of those that agree;
+    more may be rows that somebody else wrote."""
     return contradicting <= _SLIPS and agreeing >= _OUTNUMBERED * contradicting
 
 

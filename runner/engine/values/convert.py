@@ -75,7 +75,7 @@ class Converter:
         `values` decide."""
         if convention is None:
             convention = _decide_from_values(field, values)
-        self.kind = field.type
+        self.field_type = field.type
         self.decimal = convention.decimal
         self._declared_decimal = field.decimal
         self._in_percent = convention.in_percent  # numbers without a percent sign are percent, not shares
@@ -98,9 +98,8 @@ class Converter:
         self._convert_typed = self._choose_cell_converter()
 
     def use_allowed(self, values: Iterable[Any]) -> None:
-        """Set the allowed values of an enum field: its cells are written as these are spelled.
-
-        If several of them differ only in case, a cell keeps the one it has.
+        """Set the allowed values of an enum field, in place of earlier ones: its cells are written as these are
+        spelled. If several of them differ only in case, a cell keeps the one it has.
         """
         spellings = list(values)
         self._allowed = {fold(v): v for v in reversed(spellings)}
@@ -129,20 +128,20 @@ class Converter:
 
         Texts are read as in the column's cells. Returns and remarks as `convert`.
         """
-        if self.kind == ANY:
+        if self.field_type == ANY:
             return values, []
         kinds = set(map(type, values))
         if kinds <= self._native_types:
             return values, []
         if Shown in kinds:  # text takes what the cell shows, any other type the number
-            content: Callable[[Shown], Any] = self._displayed_text if self.kind in AS_SHOWN else int
+            content: Callable[[Shown], Any] = self._displayed_text if self.field_type in AS_SHOWN else int
             values = [content(v) if type(v) is Shown else v for v in values]
             kinds = set(map(type, values))
         if len(self.remarks) > MAX_MEMO:
             self.remarks.clear()
             self._parsed_texts.forget()
         if kinds <= TEXT_KINDS:
-            if self.kind == "text" and not self._learnt:
+            if self.field_type == "text" and not self._learnt:
                 return self._clean_texts(values, kinds), []
             converted = self._parse_texts(values)
             if not self._parsed_texts.bad:
@@ -209,7 +208,7 @@ class Converter:
             "phone": words.parse_phone,
             "url": words.parse_url,
             "enum": lambda text: (text if text in self._spellings else self._allowed.get(fold(text), text)) or None,
-        }.get(self.kind, lambda text: text or None)
+        }.get(self.field_type, lambda text: text or None)
         remarks = self._dates.remarks  # about the text that was parsed last
 
         def parse_and_remark(text: str) -> Any:
@@ -294,10 +293,10 @@ class Converter:
             "time": self._convert_time_cell,
             "boolean": truth_of,
         }
-        if self.kind in converters:
-            return converters[self.kind]
+        if self.field_type in converters:
+            return converters[self.field_type]
         memo = self._parsed_texts
-        refused = _NO_ADDRESS if self.kind in ("phone", "email", "url") else frozenset({CellError})
+        refused = _NO_ADDRESS if self.field_type in ("phone", "email", "url") else frozenset({CellError})
 
         def convert_as_text(value: Any) -> Any:
             """Convert the text that a person would type for the cell; remarks about that text become remarks about the
@@ -329,7 +328,7 @@ class Converter:
 
 
 def _decide_from_values(field: Field, values: Sequence[Any]) -> Convention:
-    """Decide the convention of a column from some of its values alone."""
+    """Decide the convention of a column from some of its values alone; nothing is reported."""
     tally = tally_values(field, values)
     return Convention() if tally is None else decide_convention(field, tally)[0]
 

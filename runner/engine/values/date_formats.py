@@ -11,7 +11,7 @@ from typing import Final
 from runner.engine.values.calendar_names import MONTHS, folded
 
 # Directive -> the name of its group in a pattern, and what the group matches.
-_PARTS: Final = {
+_GROUP_OF_DIRECTIVE: Final = {
     "Y": ("Y", "[0-9]{4}"),
     "y": ("y", "[0-9]{2}"),
     "m": ("m", "1[0-2]|0?[1-9]"),
@@ -28,7 +28,7 @@ _PARTS: Final = {
 }
 
 
-_RUN_ON: Final = re.compile("(?:%[YymdHMS])+")  # %y%m%d: digits without separators
+_RUN_ON_FORMAT: Final = re.compile("(?:%[YymdHMS])+")  # %y%m%d: digits without separators
 
 
 def make_format_reader(form: str) -> Callable[[str], datetime | None]:
@@ -38,7 +38,7 @@ def make_format_reader(form: str) -> Callable[[str], datetime | None]:
     Digits without separators (%d%m%y) may lack their first zero, which a number loses: 10226 is 01.02.26. A year of
     four digits has none to lose.
     """
-    if _RUN_ON.fullmatch(form):
+    if _RUN_ON_FORMAT.fullmatch(form):
         width = 2 * form.count("%") + 2 * form.count("%Y")
         shortest = width if form.startswith("%Y") else width - 1
         read_spaced = make_format_reader(form.replace("%", " %").lstrip())
@@ -65,7 +65,8 @@ def day_first_in_formats(formats: tuple[str, ...]) -> bool | None:
 def _compile_format(form: str) -> re.Pattern[str] | None:
     """Compile a format to a regular expression with a group for each part; None if a part occurs twice or only strptime
     knows it."""
-    pattern, names, at = "", set(), 0
+    pattern, at = "", 0
+    names: set[str] = set()  # of groups
     while at < len(form):
         if form[at] != "%":
             pattern += r"\s+" if form[at].isspace() else re.escape(form[at])
@@ -76,11 +77,11 @@ def _compile_format(form: str) -> re.Pattern[str] | None:
         if directive == "%":
             pattern += "%"
             continue
-        if directive not in _PARTS or _PARTS[directive][0] in names:
+        if directive not in _GROUP_OF_DIRECTIVE or _GROUP_OF_DIRECTIVE[directive][0] in names:
             return None
-        name, digits = _PARTS[directive]
+        name, expression = _GROUP_OF_DIRECTIVE[directive]
         names.add(name)
-        pattern += f"(?P<{name}>{digits})"
+        pattern += f"(?P<{name}>{expression})"
     return re.compile(pattern) if names else None
 
 
@@ -96,7 +97,7 @@ def _reader_by_pattern(pattern: re.Pattern[str]) -> Callable[[str], datetime | N
         part = written.groupdict()
         year = int(part["Y"]) if "Y" in part else 1900
         if "y" in part:
-            year = int(part["y"]) + (1900 if int(part["y"]) > 68 else 2000)  # as strptime has it
+            year = int(part["y"]) + (1900 if int(part["y"]) > 68 else 2000)  # as strptime reads two digits
         month = MONTHS.get(folded(part["b"].rstrip(".")), 0) if "b" in part else int(part.get("m", 1))
         hour = int(part.get("H", 0))
         if "I" in part:

@@ -21,8 +21,9 @@ _SHORT_FORMATS: Final = {"year": "%y/%m/%d", "day": "%d/%m/%y"}
 
 def proves_day_first(tally: DateTally) -> bool | None:
     """Whether the column's own values prove the day first; None if they prove no order, or too many contradict it."""
-    day, month = tally.slashed.day + tally.dotted.day, tally.slashed.month + tally.dotted.month
-    return day > month if outnumbers(day, month) else None
+    day_first = tally.slashed.day_first + tally.dotted.day_first
+    month_first = tally.slashed.month_first + tally.dotted.month_first
+    return day_first > month_first if outnumbers(day_first, month_first) else None
 
 
 class OrderDecision(NamedTuple):
@@ -39,34 +40,37 @@ def decide_order(
 
     `count`: of the dates with points, if `dotted`, or of all others.
     """
-    day, month, unclear = count.day, count.month, count.open
-    if not (day or month or unclear):
+    proofs_of_day, proofs_of_month, unclear = count.day_first, count.month_first, count.unclear
+    if not (proofs_of_day or proofs_of_month or unclear):
         return OrderDecision(None, None)
-    for_day, for_month = _weigh_order_hints(around, dotted=dotted)
-    if day or month:
-        chosen = (day, for_day) > (month, for_month)
-        proofs_for, proofs_against = max(day, month), min(day, month)
+    hints_of_day, hints_of_month = _weigh_order_hints(around, dotted=dotted)
+    if proofs_of_day or proofs_of_month:
+        day_first = (proofs_of_day, hints_of_day) > (proofs_of_month, hints_of_month)
+        proofs_for, proofs_against = max(proofs_of_day, proofs_of_month), min(proofs_of_day, proofs_of_month)
         sure = not unclear or are_slips(proofs_against, proofs_for)
         if not unclear and not proofs_against:
-            return OrderDecision(chosen, None)
+            return OrderDecision(day_first, None)
     else:
-        chosen = for_day + _slightly_for_day(count, around) > for_month
-        sure = max(for_day, for_month) >= PROOF and not min(for_day, for_month)
-    evidence = {"day first": day, "month first": month, "either": unclear}
-    if around.day or around.month:
-        evidence |= {"other columns: day first": around.day, "other columns: month first": around.month}
-    if around.comma and not around.point:
-        evidence |= {"other columns: decimal comma": around.comma}
-    word = "day" if chosen else "month"
+        day_first = hints_of_day + _slightly_for_day(count, around) > hints_of_month
+        sure = max(hints_of_day, hints_of_month) >= PROOF and not min(hints_of_day, hints_of_month)
+    evidence = {"day first": proofs_of_day, "month first": proofs_of_month, "either": unclear}
+    if around.day_first or around.month_first:
+        evidence |= {"other columns: day first": around.day_first, "other columns: month first": around.month_first}
+    if around.decimal_comma and not around.decimal_point:
+        evidence |= {"other columns: decimal comma": around.decimal_comma}
+    word = "day" if day_first else "month"
     return OrderDecision(
-        chosen,
+        day_first,
         ConventionChoice(
             kind="date_order",
             chosen=f"{word} first",
             evidence=evidence,
             sure=sure,
             message=f"{count_noun(unclear, 'date')} could be day first or month first; read {word} first",
-            settle=f'"day_first": {"true" if chosen else "false"} (or {"false" if chosen else "true"}) on field {name}',
+            settle=(
+                f'"day_first": {"true" if day_first else "false"} (or {"false" if day_first else "true"}) '
+                f"on field {name}"
+            ),
             values=max(1, unclear),
         ),
     )
@@ -80,23 +84,24 @@ class _OrderWeights(NamedTuple):
 
 
 def _weigh_order_hints(around: ColumnSurroundings, *, dotted: bool) -> _OrderWeights:
-    """Add up what the other columns and the file suggest about the order of day and month."""
-    day, month = min(around.day, 2) * 2, min(around.month, 2) * 2
-    if around.comma and not around.point:  # a decimal comma rules out the month first
-        day += 3
-    day += 4 if dotted else 0  # the month first is very rare with points
-    return _OrderWeights(day, month)
+    """Add up what the other columns and the file suggest about the order of day and month: at most 4 for each, for two
+    columns that prove it; 3 and more for one and none for the other make the choice sure."""
+    for_day, for_month = min(around.day_first, 2) * 2, min(around.month_first, 2) * 2
+    if around.decimal_comma and not around.decimal_point:  # a decimal comma rules out the month first
+        for_day += PROOF
+    for_day += 4 if dotted else 0  # the month first is very rare with points
+    return _OrderWeights(for_day, for_month)
 
 
 def _slightly_for_day(count: OrderCount, around: ColumnSurroundings) -> int:
     """Add up the weak signs for the day first, which break a tie; the sum is negative if they are for the month
     first."""
-    signs = (count.dashed == count.open) + (around.delimiter == ";")
+    signs = (count.unclear_dashed == count.unclear) + (around.delimiter == ";")
     # Days vary more than months; dates that are all the first of a month are the exception.
-    first_numbers, second_numbers = len(count.first), len(count.second)
-    if first_numbers == 1 and second_numbers > 2 and 1 in count.first:
+    first_numbers, second_numbers = len(count.first_numbers), len(count.second_numbers)
+    if first_numbers == 1 and second_numbers > 2 and 1 in count.first_numbers:
         return signs + 1
-    if second_numbers == 1 and first_numbers > 2 and 1 in count.second:
+    if second_numbers == 1 and first_numbers > 2 and 1 in count.second_numbers:
         return signs - 1
     return signs + (first_numbers > second_numbers) - (second_numbers > first_numbers)
 
@@ -119,25 +124,25 @@ def make_swapped_choice(tally: DateTally) -> ConventionChoice | None:
 
 
 def make_year_day_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
-    """Make the unsure choice to read 2026-02-01 as year, month, day beside dates such as 2026-31-01; None without such
-    dates."""
-    if not (tally.year_day and tally.year_open) or field.formats:
+    """Make the unsure choice to read 2026-02-01 as year, month, day beside dates such as 2026-31-01; None without dates
+    of both kinds, or if the field declares formats."""
+    if not (tally.year_then_day and tally.year_unclear) or field.formats:
         return None
     return ConventionChoice(
         kind="date_order",
         chosen="year, month, day",
-        evidence={"year, day, month": tally.year_day, "either": tally.year_open},
+        evidence={"year, day, month": tally.year_then_day, "either": tally.year_unclear},
         sure=False,
-        message=f"{count_noun(tally.year_open, 'date')} could have the day before the month, as others of the column "
-        "do; read year, month, day",
+        message=f"{count_noun(tally.year_unclear, 'date')} could have the day before the month, as others of the "
+        "column do; read year, month, day",
         settle=f'"formats": ["%Y-%d-%m"] on field {field.name}',
-        values=tally.year_open,
+        values=tally.year_unclear,
     )
 
 
 def make_digits_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
-    """Make the choice to read numbers as Unix times, or as day numbers where they may be digits of dates (10203 for
-    2001-02-03); None if the column has neither."""
+    """Make the sure choice to read numbers as Unix times, or the unsure one to read as day numbers what may be digits
+    of dates (10203 for 2001-02-03); None if the column has neither, or if the field declares formats for the latter."""
     if tally.numbers() == "seconds":
         return ConventionChoice(
             "date_form", "Unix times, in UTC", {"seconds or milliseconds since 1970": tally.unix}, sure=True
@@ -157,8 +162,8 @@ def make_digits_choice(tally: DateTally, field: Field) -> ConventionChoice | Non
 
 
 def make_mixed_zones_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
-    """Make the unsure choice to convert times with a zone to UTC and leave those without as they are; None if all are
-    alike."""
+    """Make the unsure choice to convert times with a zone to UTC and leave those without as they are; None if all times
+    of the column are of one kind, or if the field is not of the type datetime."""
     is_mixed = tally.zoned > 0 and tally.unzoned > 0
     if field.type != "datetime" or not is_mixed:
         return None
@@ -184,8 +189,8 @@ class ShortYears(NamedTuple):
 
 
 def _decide_year_place(tally: DateTally, name: str) -> ShortYears:
-    """Decide whether the year is first in dates of three short numbers (25/12/31), any of which may be it; the choice
-    is never sure."""
+    """Decide whether the year or the day is first in dates of three short numbers (25/12/31), the other one being last;
+    the choice is never sure."""
     first_numbers, last_numbers = len(tally.short_first), len(tally.short_years)
     # Years vary less than days: if the last numbers vary more, they are the days.
     year_first = first_numbers * 2 <= last_numbers > 3
@@ -205,8 +210,8 @@ def _decide_year_place(tally: DateTally, name: str) -> ShortYears:
 
 
 def decide_years(tally: DateTally, name: str, *, births: bool = False) -> ShortYears:
-    """Decide whether two-digit years come first in a column's dates, and to which century they belong. `births`: the
-    dates are of births."""
+    """Decide whether two-digit years come first in a column's dates, and to which century they belong; without such
+    years there is no choice. `births`: the dates are of births, which are not in the future."""
     years, unclear_years = tally.short_years, BIRTH_YEARS if births else SHORT_YEARS
     latest_pivot = SHORT_YEARS[0] if births else PIVOT  # births are not decades ahead
     if not years:
@@ -231,8 +236,8 @@ def decide_years(tally: DateTally, name: str, *, births: bool = False) -> ShortY
 
 
 def _find_pivot(years: set[int], unclear_years: range) -> int:
-    """Return the first two-digit year of the last century: years of a column stay together, so the cut is at their
-    widest gap."""
+    """Return the two-digit year from which on years belong to the last century: years of a column stay together, so the
+    cut is at their widest gap. `unclear_years`: those that may belong to either."""
     unclear = sorted(year for year in years if year in unclear_years)
     later = [year for year in years if year >= PIVOT]
     if not unclear or not later:

@@ -25,28 +25,31 @@ BIRTH_YEARS: Final = range(25, PIVOT)  # the same of births: people become a hun
 _DAYS_TO_1904: Final = 1462  # from the epoch above to 1904-01-01
 _ORDINAL = r"(?:(?:st|nd|rd|th|er|re|e|o|a)(?![^\W\d_]))?"
 _DATE = LazyPattern(
-    r"(?:(?P<w>[^\W\d_]{2,14}(?:-feira)?)\.?,?\s+)?"
-    r"(?:(?P<y1>[0-9]{4})(?P<s1>\. |[-/. ])(?P<m1>[0-9]{1,2})(?P=s1)(?P<d1>[0-9]{1,2})\.?"
-    r"|(?P<a>[0-9]{1,2})(?P<s2>\. |[-/. ])(?P<b>[0-9]{1,2})(?P=s2)(?P<y2>[0-9]{4}|[0-9]{2})"
-    rf"|(?P<d3>[0-9]{{1,2}}){_ORDINAL}\.?[-/ ,]*(?:(?:of|de|den)\s+)?(?P<m3>[^\W\d_]{{3,14}})\.?[-/ ,]*"
-    r"(?:del?\s+)?(?P<y3>[0-9]{4}|'?[0-9]{2})"
-    rf"|(?P<m4>[^\W\d_]{{3,14}})\.?[-/ ]*(?P<d4>[0-9]{{1,2}}){_ORDINAL}[-/ ,.]+(?P<y4>[0-9]{{4}}|'[0-9]{{2}})"
-    r"|(?P<y5>[0-9]{4})(?:\. |[-/ ])(?P<m5>[^\W\d_]{3,14})\.?[-/ ](?P<d5>[0-9]{1,2})\.?"
-    r"|(?P<y6>(?:19|20)[0-9]{2}|9999)(?P<m6>[0-9]{2})(?P<d6>[0-9]{2})(?:\.0(?![0-9]))?"
-    r"|(?P<y7>[0-9]{4})-?w(?P<m7>[0-9]{2})-?(?P<d7>[1-7])(?![0-9]))"
+    r"(?:(?P<weekday>[^\W\d_]{2,14}(?:-feira)?)\.?,?\s+)?"
+    r"(?:(?P<year_iso>[0-9]{4})(?P<sign_iso>\. |[-/. ])(?P<month_iso>[0-9]{1,2})(?P=sign_iso)(?P<day_iso>[0-9]{1,2})\.?"
+    r"|(?P<first>[0-9]{1,2})(?P<sign>\. |[-/. ])(?P<second>[0-9]{1,2})(?P=sign)(?P<year_last>[0-9]{4}|[0-9]{2})"
+    rf"|(?P<day_dmy>[0-9]{{1,2}}){_ORDINAL}\.?[-/ ,]*(?:(?:of|de|den)\s+)?(?P<month_dmy>[^\W\d_]{{3,14}})\.?[-/ ,]*"
+    r"(?:del?\s+)?(?P<year_dmy>[0-9]{4}|'?[0-9]{2})"
+    rf"|(?P<month_mdy>[^\W\d_]{{3,14}})\.?[-/ ]*(?P<day_mdy>[0-9]{{1,2}}){_ORDINAL}[-/ ,.]+"
+    r"(?P<year_mdy>[0-9]{4}|'[0-9]{2})"
+    r"|(?P<year_ymd>[0-9]{4})(?:\. |[-/ ])(?P<month_ymd>[^\W\d_]{3,14})\.?[-/ ](?P<day_ymd>[0-9]{1,2})\.?"
+    r"|(?P<year_digits>(?:19|20)[0-9]{2}|9999)(?P<month_digits>[0-9]{2})(?P<day_digits>[0-9]{2})(?:\.0(?![0-9]))?"
+    r"|(?P<year_week>[0-9]{4})-?w(?P<month_week>[0-9]{2})-?(?P<day_week>[1-7])(?![0-9]))"
 )
+# The forms of dates, as groups of `_DATE` end: iso 2026-02-01; last 01/02/2026; dmy 1 May 2026; mdy May 1, 2026;
+# ymd 2026 May 1; digits 20260201; week 2026-W05-7, whose "month" is the week.
 _EAST = LazyPattern(
-    rf"(?:(?P<era>{'|'.join(ERAS)})\s*(?P<n>元|[0-9]{{1,2}})|(?P<y>[0-9]{{4}}))\s*[年년]\s*"
-    r"(?P<m>[0-9]{1,2})\s*[月월]\s*(?P<d>[0-9]{1,2})\s*[日일]?(?:\s*\(.\))?"
+    rf"(?:(?P<era>{'|'.join(ERAS)})\s*(?P<count>元|[0-9]{{1,2}})|(?P<year>[0-9]{{4}}))\s*[年년]\s*"
+    r"(?P<month>[0-9]{1,2})\s*[月월]\s*(?P<day>[0-9]{1,2})\s*[日일]?(?:\s*\(.\))?"
 )
-_ERA = LazyPattern(
-    rf"(?P<e>[{''.join(ERAS_SHORT)}])(?P<n>[0-9]{{1,2}})[./-](?P<m>[0-9]{{1,2}})[./-](?P<d>[0-9]{{1,2}})"
+_SHORT_ERA = LazyPattern(
+    rf"(?P<era>[{''.join(ERAS_SHORT)}])(?P<count>[0-9]{{1,2}})[./-](?P<month>[0-9]{{1,2}})[./-](?P<day>[0-9]{{1,2}})"
 )
 _TIME = LazyPattern(
-    r"(?:(?:at|um|kl\.?|a|o)\s+)?(?P<h>[0-9]{1,2})"
-    r"(?:[:h](?P<mi>[0-9]{2})(?::(?P<s>[0-9]{2})(?:[.,](?P<f>[0-9]{1,9}))?)?)?"
-    r"\s*(?P<p>[ap])?\.?(?(p)\s?m\.?)\s*(?:uhr|h)?\s*"
-    r"(?:(?P<z>(?:(?:utc|gmt)\s?)?[-+][0-9]{2}(?::?[0-9]{2})?|(?:utc|gmt)[-+][0-9]|[a-z]{1,4})(?:\[[a-z0-9/_+-]+\])?)?"
+    r"(?:(?:at|um|kl\.?|a|o)\s+)?(?P<hour>[0-9]{1,2})"
+    r"(?:[:h](?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,9}))?)?)?"
+    r"\s*(?P<half>[ap])?\.?(?(half)\s?m\.?)\s*(?:uhr|h)?\s*"
+    r"(?:(?P<zone>(?:(?:utc|gmt)\s?)?[-+][0-9]{2}(?::?[0-9]{2})?|(?:utc|gmt)[-+][0-9]|[a-z]{1,4})(?:\[[a-z0-9/_+-]+\])?)?"
 )
 # Hours ahead of UTC, of abbreviations with one usual meaning: CST, IST and BST have several.
 _ZONES: Final = {
@@ -79,9 +82,7 @@ class NumericDate(NamedTuple):
 
     @property
     def comes_first(self) -> Literal["day", "month", "either", "same", "neither"]:
-        """Tell which of day and month is first, by the numbers or the weekday; "either": both orders are dates, "same":
-        both are the same date, "neither": no order is a date.
-
+        """Tell which of day and month is first, by the numbers or the weekday.
 
         either: both orders are dates; same: both orders are the same date; neither: no order is a date.
         """
@@ -113,7 +114,7 @@ def first_date(text: str) -> re.Match[str] | None:
     Tallies and readers share it, so that both find the same dates.
     """
     written = _DATE.match(text)
-    if written is None or ((weekday := written["w"]) is not None and weekday not in WEEKDAYS):
+    if written is None or ((weekday := written["weekday"]) is not None and weekday not in WEEKDAYS):
         return None
     end = written.end()
     return None if end < len(text) and _runs_on(text[end:]) else written
@@ -122,9 +123,9 @@ def first_date(text: str) -> re.Match[str] | None:
 def numeric_date(written: re.Match[str]) -> NumericDate | None:
     """Return the three numbers of a date that `first_date` matched; None for forms with only one order, such as
     2026-02-01."""
-    if written.lastgroup != "y2":
+    if written.lastgroup != "year_last":
         return None
-    first, second, sign, year, weekday = written.group("a", "b", "s2", "y2", "w")
+    first, second, sign, year, weekday = written.group("first", "second", "sign", "year_last", "weekday")
     return NumericDate(int(first), int(second), sign, year, weekday)
 
 
@@ -134,7 +135,7 @@ def _runs_on(rest: str) -> bool:
 
 
 def names_zone(clock: str) -> bool | None:
-    """Whether a time of day has a time zone; None if the folded text is not a time of day."""
+    """Whether a folded text is a time of day with a time zone; None if it is not a time of day."""
     zoned = _parse_zoned_time(clock)
     return None if zoned is None else zoned.ahead is not None
 
@@ -285,7 +286,7 @@ class DateReader:
             day, rest = _split_off_eastern_date(text)
         if day is None:
             return BAD
-        if written is not None and (weekday := written["w"]) is not None:
+        if written is not None and (weekday := written["weekday"]) is not None:
             self._check_weekday(weekday, day)
         if rest[:1] == "t" or rest[:1].isdigit():
             rest = _RUN_ON_TIME.sub(lambda digits: f"{digits[1]}:{digits[2]}:{digits[3] or '00'}", rest, count=1)
@@ -303,15 +304,15 @@ class DateReader:
             self.remarks.append("weekday_contradicts")
 
     def _resolve_day(self, match: re.Match[str]) -> date | None:
-        """Return the date that `first_date` matched; None if there is no such day, as on 31.02.2026. May add
-        remarks."""
+        """Return the date that `first_date` matched; None if there is no such day, as on 31.02.2026. Remarks on orders
+        and centuries that are guessed."""
         if (numeric := numeric_date(match)) is not None:
             return self._resolve_numeric_day(numeric)
-        form = (match.lastgroup or "")[-1:]  # the groups of one form end in its digit
-        year, month, day = match.group(f"y{form}", f"m{form}", f"d{form}")
-        if form == "7":
+        form = str(match.lastgroup).partition("_")[2]  # as the names of its groups end
+        year, month, day = match.group(f"year_{form}", f"month_{form}", f"day_{form}")
+        if form == "week":
             return _day_of_week(int(year), int(month), int(day))
-        if form in "16":
+        if form in ("iso", "digits"):
             return _valid_date(int(year), int(month), int(day))
         return _valid_date(self._resolve_year(year), MONTHS.get(month, 0), int(day))
 
@@ -349,18 +350,18 @@ class DateReader:
 
 def _split_off_eastern_date(text: str) -> tuple[date | None, str]:
     """Split an East Asian date (2026年3月1日, R8.3.1) off the start of a text; return it, None without one, and the
-    rest."""
+    rest of the text behind it."""
     if written := _EAST.match(text):
-        if written["y"]:
-            year = int(written["y"])
-        else:
-            year = _year_of_era(written["era"], 1 if written["n"] == "元" else int(written["n"]))
-    elif written := _ERA.match(text):
-        year = _year_of_era(ERAS_SHORT[written["e"]], int(written["n"]))
+        if written["year"]:
+            year = int(written["year"])
+        else:  # 元 is the first year of an era
+            year = _year_of_era(written["era"], 1 if written["count"] == "元" else int(written["count"]))
+    elif written := _SHORT_ERA.match(text):
+        year = _year_of_era(ERAS_SHORT[written["era"]], int(written["count"]))
     else:
         return None, ""
     rest = text[written.end() :]
-    return None if _runs_on(rest) else _valid_date(year, int(written["m"]), int(written["d"])), rest
+    return None if _runs_on(rest) else _valid_date(year, int(written["month"]), int(written["day"])), rest
 
 
 def _year_of_era(era: str, count: int) -> int:
@@ -392,29 +393,30 @@ def _parse_zoned_time(text: str) -> ZonedTime | None:
     if not text.isascii():
         text = text.translate(_EASTERN_CLOCK).rstrip(":")
     written = _TIME.fullmatch(text)
-    if written is None or (written["mi"] is None and written["p"] is None):
+    if written is None or (written["minute"] is None and written["half"] is None):
         return None
-    clock, zone = _resolve_clock(written), written["z"]
+    clock, zone = _resolve_clock(written), written["zone"]
     if clock is None or zone is None:
         return None if clock is None else ZonedTime(clock, None)
     ahead = _zone_offset(zone)
     if ahead is None:
         return None
-    if written["s"] is None and zone[0] == "-" and -ahead > timedelta(hours=clock.hour, minutes=clock.minute):
+    if written["second"] is None and zone[0] == "-" and -ahead > timedelta(hours=clock.hour, minutes=clock.minute):
         return None  # 10:15-11:00 is rather from a time to another
     return ZonedTime(clock, ahead)
 
 
 def _resolve_clock(match: re.Match[str]) -> time | None:
     """Return the time of day that `_TIME` matched, in 24 hours; None if there is no such time, such as 25:00."""
-    hour, minute, second = int(match["h"]), int(match["mi"] or 0), int(match["s"] or 0)
-    if match["p"]:
+    hour, minute, second = int(match["hour"]), int(match["minute"] or 0), int(match["second"] or 0)
+    if match["half"]:
         if not 1 <= hour <= 12:
             return None
-        hour = hour % 12 + (12 if match["p"] == "p" else 0)
+        hour = hour % 12 + (12 if match["half"] == "p" else 0)
     if hour > 23 or minute > 59 or second > 59:
         return None
-    return time(hour, minute, second, int((match["f"] or "0").ljust(6, "0")[:6]))
+    microsecond = int((match["fraction"] or "0").ljust(6, "0")[:6])
+    return time(hour, minute, second, microsecond)
 
 
 def _zone_offset(zone: str) -> timedelta | None:
@@ -430,14 +432,15 @@ def _zone_offset(zone: str) -> timedelta | None:
     return -shift if "-" in zone else shift
 
 
-_UNIX: Final = ((10**9, 1), (10**12, 1000))  # the first moment of 2001-09-09 in seconds and milliseconds, per second
+_FIRST_SECOND: Final = 10**9  # 2001-09-09 as a Unix time
+_FIRST_MILLISECOND: Final = 10**12  # the same in milliseconds
 _UNIX_SPAN: Final = 42 * 10**8  # seconds since 1970, up to 2103
 _UNIX_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  # spreadsheets hold naive times
 
 
 def is_unix(number: float) -> bool:
-    """Whether a number can be the seconds or milliseconds since 1970."""
-    return any(first <= number < _UNIX_SPAN * per for first, per in _UNIX)
+    """Whether a number can be the seconds or milliseconds since 1970, between 2001 and 2103."""
+    return _FIRST_SECOND <= number < _UNIX_SPAN or _FIRST_MILLISECOND <= number < _UNIX_SPAN * 1000
 
 
 def from_number(number: float, *, epoch_1904: bool = False, numbers: NumberMeaning = "days") -> datetime | Bad:
@@ -449,7 +452,8 @@ def from_number(number: float, *, epoch_1904: bool = False, numbers: NumberMeani
     if number >= COMPACT_DATES and number == int(number) and (moment := _parse_run_on_digits(int(number))) is not None:
         return moment
     if numbers == "seconds" and is_unix(number):
-        return _UNIX_EPOCH + timedelta(milliseconds=round(number * (1 if number >= _UNIX[1][0] else 1000)))
+        milliseconds = number if number >= _FIRST_MILLISECOND else number * 1000
+        return _UNIX_EPOCH + timedelta(milliseconds=round(milliseconds))
     if number < FIRST_SERIAL or numbers != "days":
         return BAD
     if epoch_1904:
@@ -472,5 +476,5 @@ def _parse_run_on_digits(number: int) -> datetime | None:
 
 
 def naive(moment: datetime) -> datetime:
-    """Convert to UTC without a zone: spreadsheets have no zones."""
+    """Convert a moment with a zone to UTC without one, as spreadsheets have no zones; one without a zone stays."""
     return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)

@@ -13,7 +13,9 @@ from runner.engine.values.convention_choices import (
 )
 from runner.engine.values.tallies import NumberTally
 
-_DELIMITER: Final = 2  # the weight of a file's delimiter
+_DELIMITER_WEIGHT: Final = 2  # the weight of a file's delimiter
+_FEW_EXCEPTIONS: Final = 50  # one in so many decimals may have another length than the others
+_MANY_UNCLEAR: Final = 8  # numbers that would all have three decimals by chance
 _OTHER_SIGN: Final = {".": ",", ",": "."}
 _WHOLE_KINDS: Final = frozenset({"integer", "money"})  # three digits after a separator are rather thousands
 _POINT_MONEY: Final = frozenset(
@@ -59,7 +61,7 @@ def decide_decimal(
 
     1.234 beside 12,50 is a thousand; alone it is decided by other columns, the delimiter, and the field's type.
     """
-    point, comma, unclear = tally.point, tally.comma, tally.open
+    point, comma, unclear = tally.point, tally.comma, tally.unclear
     if not (point or comma or unclear):
         return DecimalDecision(None, None)
     hints = _collect_decimal_hints(tally, field_type, around)
@@ -70,17 +72,17 @@ def decide_decimal(
             return DecimalDecision(chosen, None)
         # 1.234 beside 12,50 is grouping. Beside a few 12.5 it may not be: decimals seldom have one length with few
         # exceptions, so there must be more than a few, or other columns must agree.
-        grouping = tally.open_comma if chosen == "." else tally.open_dot
+        grouping = tally.unclear_commas if chosen == "." else tally.unclear_points
         others_agree = not hints.strong[_OTHER_SIGN[chosen]] and hints.sum(chosen) > hints.sum(_OTHER_SIGN[chosen])
         sure = not unclear or (
             are_slips(proofs_against, proofs_for)
-            and (grouping == unclear or proofs_for * 50 >= unclear or others_agree)
+            and (grouping == unclear or proofs_for * _FEW_EXCEPTIONS >= unclear or others_agree)
         )
     else:
         chosen, sure = _weigh_decimal_signs(tally, field_type, hints, around)
     evidence = {"decimal point": point, "decimal comma": comma, "either": unclear}
-    if around.point or around.comma:
-        evidence |= {"other columns: point": around.point, "other columns: comma": around.comma}
+    if around.decimal_point or around.decimal_comma:
+        evidence |= {"other columns: point": around.decimal_point, "other columns: comma": around.decimal_comma}
     return DecimalDecision(
         chosen,
         ConventionChoice(
@@ -100,8 +102,8 @@ def decide_decimal(
 
 def _describe_reading(tally: NumberTally, decimal: str) -> str:
     """Describe, for the choice's message, how the unclear numbers of a column (1.234) are read by a decimal sign."""
-    grouped = tally.open_dot if decimal == "," else tally.open_comma
-    if grouped == tally.open:
+    grouped = tally.unclear_points if decimal == "," else tally.unclear_commas
+    if grouped == tally.unclear:
         return "as whole thousands"
     return "by the decimal sign chosen" if grouped else "as decimals"
 
@@ -120,7 +122,7 @@ def _weigh_decimal_signs(
     point, comma = hints.sum("."), hints.sum(",")
     chosen = "," if comma > point else "."
     if comma == point:
-        grouping = field_type in _WHOLE_KINDS and tally.open_dot > tally.open_comma
+        grouping = field_type in _WHOLE_KINDS and tally.unclear_points > tally.unclear_commas
         chosen = "," if grouping or (around.delimiter == ";" and field_type not in _WHOLE_KINDS) else "."
     if hints.strong[chosen] >= PROOF and not hints.strong[_OTHER_SIGN[chosen]]:
         return _LikelySign(chosen, is_sure=True)
@@ -130,33 +132,33 @@ def _weigh_decimal_signs(
     # semicolons use decimal points.
     as_delimiter_suggests = {",": ".", ";": ","}.get(around.delimiter or "") == chosen and hints.weak[
         chosen
-    ] > _DELIMITER
-    return _LikelySign(chosen, is_sure=as_delimiter_suggests and not (chosen == "," and tally.open_dot > 0))
+    ] > _DELIMITER_WEIGHT
+    return _LikelySign(chosen, is_sure=as_delimiter_suggests and not (chosen == "," and tally.unclear_points > 0))
 
 
 def _collect_decimal_hints(tally: NumberTally, field_type: str, around: ColumnSurroundings) -> _DecimalHints:
     """Add up the hints for each decimal sign: the form of unclear numbers, the field's type, other columns, the
     delimiter and currencies."""
-    strong = {".": min(around.point, 2) * 2, ",": min(around.comma, 2) * 2}
+    strong = {".": min(around.decimal_point, 2) * 2, ",": min(around.decimal_comma, 2) * 2}
     weak = {".": 0, ",": 0}
-    for sign, count in ((".", tally.open_dot), (",", tally.open_comma)):
+    for sign, count in ((".", tally.unclear_points), (",", tally.unclear_commas)):
         if not count:
             continue
         other = _OTHER_SIGN[sign]
         # Short numbers without decimals beside thousands that end in zeros: only grouping looks like that.
-        if tally.short and not tally.long and (tally.open_round or count >= 8):
+        if tally.short_whole and not tally.long_ungrouped and (tally.unclear_round or count >= _MANY_UNCLEAR):
             strong[other] += 4
-        if field_type == "integer" and tally.open_whole < tally.open:  # as decimals they would not be whole
+        if field_type == "integer" and tally.unclear_thousands < tally.unclear:  # as decimals they would not be whole
             strong[other] += 4
         elif field_type in _WHOLE_KINDS:  # amounts with three decimals are rare
             weak[other] += 2
         else:  # a field of decimals expects some
             weak[sign] += 1
-        weak[sign] += bool(tally.long)
+        weak[sign] += bool(tally.long_ungrouped)
     if around.delimiter in (",", ";"):
-        weak["." if around.delimiter == "," else ","] += _DELIMITER
-    weak[","] += around.dotted
-    if around.month and not around.day:
+        weak["." if around.delimiter == "," else ","] += _DELIMITER_WEIGHT
+    weak[","] += around.dotted_dates
+    if around.month_first and not around.day_first:
         weak["."] += 2
     currencies = {name for name in tally.currencies if name}
     weak["."] += bool(currencies) and currencies <= _POINT_MONEY

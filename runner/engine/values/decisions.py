@@ -67,7 +67,8 @@ def decide_convention(field: Field, tally: Tally, around: ColumnSurroundings = N
 
 
 def _decide_date_column(field: Field, tally: DateTally, around: ColumnSurroundings) -> _DraftDecision:
-    """Decide order and century of a column of dates; `decide_convention` adds what holds for every such column."""
+    """Decide order and century of a column of dates: the order by the field's declaration, else by the values;
+    `decide_convention` adds what holds for every such column."""
     short_years = decide_years(tally, field.name, births=around.births)
     has_short_years = bool(tally.short_years)
     declared_order = field.day_first if field.day_first is not None else day_first_in_formats(field.formats)
@@ -82,7 +83,7 @@ def _decide_date_column(field: Field, tally: DateTally, around: ColumnSurroundin
     if short_years.year_first:
         return _DraftDecision(Convention(year_first=True, short_years=True), [*short_years.choices])
     day_first, choice = decide_order(tally.slashed, field.name, around)
-    around_dotted = around._replace(month=around.month + (day_first is False))
+    around_dotted = around._replace(month_first=around.month_first + (day_first is False))
     dots_day_first, dotted_choice = decide_order(tally.dotted, field.name, around_dotted, dotted=True)
     convention = Convention(
         day_first=day_first, dots_day_first=dots_day_first, pivot=short_years.pivot, short_years=has_short_years
@@ -131,7 +132,7 @@ def make_tally(field: Field) -> Tally | None:
 
 def add_cells(tally: Tally, column: Sequence[Any]) -> None:
     """Add a chunk of a column's cells to its tally: texts, dates and numbers, as far as that kind of tally counts
-    them."""
+    them. The tally is complete after its `count_pending`."""
     kinds = set(map(type, column))
     if str in kinds:
         texts = column if len(kinds) == 1 else [v for v in column if type(v) is str]

@@ -32,8 +32,8 @@ _COMMON: Final = {
 }
 _DIGIT = re.compile(r"\d")
 # 100,- and 50.— are whole amounts: the dash replaces the decimals and is not a sign.
-_WHOLE = LazyPattern(rf"(?<=[0-9])([.,])\s?[-\u2212\u2010-\u2015]{{1,2}}(?=\s*{_CURRENCY}?\)?$)", re.IGNORECASE)
-_ODD_SIGNS: Final = str.maketrans(
+_DASH_DECIMALS = LazyPattern(rf"(?<=[0-9])([.,])\s?[-\u2212\u2010-\u2015]{{1,2}}(?=\s*{_CURRENCY}?\)?$)", re.IGNORECASE)
+_USUAL_SIGNS: Final = str.maketrans(
     {
         **dict.fromkeys("\u2212\u2013\u2010\u2011\ufe63\uff0d", "-"),
         **dict.fromkeys("\u00a0\u2007\u2009\u202f\u2008\u3000\t", " "),
@@ -94,27 +94,27 @@ def number_parts(text: str) -> NumberParts | None:
     amount = _AMOUNT.fullmatch(text)
     if amount is None:
         return None
-    before, first, inner, body, middle, last, after = amount.groups()
-    if outside and (first or last):
+    sign_first, currency_before, sign_before, body, sign_behind, currency_behind, sign_last = amount.groups()
+    if outside and (currency_before or currency_behind):
         return None
-    signs = before + inner + middle + after
+    signs = sign_first + sign_before + sign_behind + sign_last
     if len(signs) > (0 if is_bracketed else 1):
         return None
     digits, exponent = _split_exponent(body)
-    if middle + after == "+" and digits.isdecimal():
+    if sign_behind + sign_last == "+" and digits.isdecimal():
         return None  # 5+ is five and more; 5.00+ is how some programs write it
     minus = "-" if is_bracketed or signs == "-" else ""
     point, comma = (_plain_form(digits, sign, minus, exponent) for sign in ".,")
     if point is None and comma is None:
         return None
-    return NumberParts(point, comma, digits, (last or first or outside).upper())
+    return NumberParts(point, comma, digits, (currency_behind or currency_before or outside).upper())
 
 
 def _normalize_signs(text: str) -> str:
     """Replace digits of other scripts by ASCII ones, odd signs by usual ones, and the dash of `100,-` by zeros."""
     if text.isascii():  # of the odd signs it can have tabs only
-        return (_WHOLE.sub(r"\g<1>00", text).strip() if "-" in text else text).replace("\t", " ")
-    return _ascii_digits(_WHOLE.sub(r"\g<1>00", text)).strip().translate(_ODD_SIGNS)
+        return (_DASH_DECIMALS.sub(r"\g<1>00", text).strip() if "-" in text else text).replace("\t", " ")
+    return _ascii_digits(_DASH_DECIMALS.sub(r"\g<1>00", text)).strip().translate(_USUAL_SIGNS)
 
 
 class _Unbracketed(NamedTuple):
@@ -158,10 +158,10 @@ class PlainNumber(NamedTuple):
     is_doubtful: bool  # it contradicts its column, or needs a convention that is missing
 
 
-def plain_number(text: str, decimal: str | None = None, hint: str | None = None) -> PlainNumber | Bad | None:
+def plain_number(text: str, decimal: str | None = None, column_sign: str | None = None) -> PlainNumber | Bad | None:
     """Parse a number to its plain form; None for a blank, BAD for another text.
 
-    `decimal`: from the manifest, the only sign allowed. Without it the form decides, then `hint`, the column's sign.
+    `decimal`: from the manifest, the only sign allowed. Without it the form decides, then `column_sign`.
     """
     parts = number_parts(text)
     if parts is None:
@@ -172,8 +172,8 @@ def plain_number(text: str, decimal: str | None = None, hint: str | None = None)
         return BAD if numeral is None else PlainNumber(numeral, is_doubtful=False)
     if point is None or comma is None:
         proven = "." if comma is None else ","
-        return PlainNumber(point or comma or "", is_doubtful=hint is not None and hint != proven)
-    return PlainNumber(comma if hint == "," else point, is_doubtful=hint is None and point != comma)
+        return PlainNumber(point or comma or "", is_doubtful=column_sign is not None and column_sign != proven)
+    return PlainNumber(comma if column_sign == "," else point, is_doubtful=column_sign is None and point != comma)
 
 
 def quick_number(text: str, decimal: str) -> float | None:
@@ -183,9 +183,11 @@ def quick_number(text: str, decimal: str) -> float | None:
         return None
     if decimal == "." and _PLAIN.fullmatch(text):
         return float(text)
-    if (common := _COMMON[decimal].fullmatch(text)) and len(common[1]) == len(common[3]):
-        number = float(common[2].translate(_DEGROUP[decimal]))
-        return -number if common[1] else number
+    if common := _COMMON[decimal].fullmatch(text):
+        opening, amount, closing = common.groups()
+        if len(opening) == len(closing):
+            number = float(amount.translate(_DEGROUP[decimal]))
+            return -number if opening else number  # brackets mean minus
     return None
 
 
@@ -216,7 +218,7 @@ def is_shortened(text: str) -> bool:
 
 
 def number_of_digits(text: str) -> float | None:
-    """Parse a text of digits only; None for others, which `plain_number` parses."""
+    """Parse a text of ASCII digits only, at most 15; None for others, which `plain_number` parses."""
     return float(text) if text.isdecimal() and text.isascii() and len(text) <= EXACT_DIGITS else None
 
 
@@ -250,13 +252,14 @@ def to_whole(numeral: str) -> int | Bad:
     return int(whole or "0") if not decimals.strip("0") and whole not in ("", "-") else BAD
 
 
-def parse_integer(text: str, decimal: str | None = None, hint: str | None = None) -> int | Bad | None:
-    """Parse a whole number of any length, exactly; None for a blank, BAD for another text."""
-    plain = plain_number(text, decimal, hint)
+def parse_integer(text: str, decimal: str | None = None, column_sign: str | None = None) -> int | Bad | None:
+    """Parse a whole number of any length, exactly; None for a blank, BAD for another text. `decimal` and `column_sign`:
+    as in `plain_number`."""
+    plain = plain_number(text, decimal, column_sign)
     return to_whole(plain.numeral) if isinstance(plain, PlainNumber) else plain
 
 
-def parse_number(text: str, decimal: str | None = None, hint: str | None = None) -> Number | Bad | None:
-    """Parse a number; None for a blank, BAD for another text. `decimal` and `hint`: as in `plain_number`."""
-    plain = plain_number(text, decimal, hint)
+def parse_number(text: str, decimal: str | None = None, column_sign: str | None = None) -> Number | Bad | None:
+    """Parse a number; None for a blank, BAD for another text. `decimal` and `column_sign`: as in `plain_number`."""
+    plain = plain_number(text, decimal, column_sign)
     return to_number(plain.numeral) if isinstance(plain, PlainNumber) else plain

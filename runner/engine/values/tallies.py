@@ -29,7 +29,7 @@ _SEPARATOR: Final = "\x1f"
 _DIGITS_LEVELLED: Final = str.maketrans("23456789", "11111111")
 _MAX_PENDING: Final = 20_000  # distinct shapes kept before they are counted
 # Day numbers, dates without separators and Unix times: the whole text, as 12345.6 kg counts nothing.
-_COUNTING = re.compile(r"[1-9](?:[0-9]{4,6}|[0-9]{9}|[0-9]{12})(?:\.[0-9]+)?")
+_COUNTING_NUMBER = re.compile(r"[1-9](?:[0-9]{4,6}|[0-9]{9}|[0-9]{12})(?:\.[0-9]+)?")
 
 
 Clean = Callable[[str], str]
@@ -58,25 +58,25 @@ class NumberTally:
         self.sizes = sizes
         self.point = 0  # texts that only fit a decimal point
         self.comma = 0  # texts that only fit a decimal comma
-        self.open_dot = 0  # 1.234: a decimal point or a grouping one
-        self.open_comma = 0  # 1,234
-        self.open_round = 0  # of the open ones, those that end in 0: no trimmed decimals
-        self.open_whole = 0  # of the open ones, those that end in 000: whole either way
-        self.short = 0  # up to three digits and no sign
-        self.long = 0  # four digits and more, and nothing to group them
+        self.unclear_points = 0  # 1.234: a decimal point or a grouping one
+        self.unclear_commas = 0  # 1,234
+        self.unclear_round = 0  # of the unclear ones, those that end in 0: no trimmed decimals
+        self.unclear_thousands = 0  # of the unclear ones, those that end in 000: whole either way
+        self.short_whole = 0  # up to three digits and no sign
+        self.long_ungrouped = 0  # four digits and more, and nothing to group them
         self.numbers = 0  # texts that are numbers
         self.texts = 0  # all that are not blank
-        self.signed = 0  # with a percent sign
+        self.with_percent_sign = 0
         self.shares = 0  # without one, between -1 and 1 and not whole
-        self.beyond = 0  # without one, beyond -1 and 1
-        self.ones = 0  # without one, exactly 1 or -1
+        self.beyond_one = 0  # without one, beyond -1 and 1
+        self.exactly_one = 0  # without one, exactly 1 or -1
         self.currencies: Counter[str] = Counter()  # "" for numbers without one
         self._pending_shapes: Counter[str] = Counter()  # not counted yet
 
     @property
-    def open(self) -> int:
+    def unclear(self) -> int:
         """Count the texts that fit both decimal signs with different values, such as 1.234."""
-        return self.open_dot + self.open_comma
+        return self.unclear_points + self.unclear_commas
 
     def add(self, texts: Sequence[str]) -> None:
         """Gather texts by their shape until `count_pending` counts them; with `sizes` as they are, because each size
@@ -93,7 +93,7 @@ class NumberTally:
 
     def signature(self) -> Signature:
         """Return which decimal signs and currencies were met; a column whose samples change it is not uniform."""
-        return self.point > 0, self.comma > 0, self.open_dot > 0, self.open_comma > 0, self.has_currency
+        return self.point > 0, self.comma > 0, self.unclear_points > 0, self.unclear_commas > 0, self.has_currency
 
     @property
     def has_currency(self) -> bool:
@@ -104,7 +104,7 @@ class NumberTally:
         if self._counts_every_value or self.has_currency:
             return False
         proofs_for, proofs_against = max(self.point, self.comma), min(self.point, self.comma)
-        without_sign = not (proofs_for or self.open) and self.numbers >= _ENOUGH_ALIKE
+        without_sign = not (proofs_for or self.unclear) and self.numbers >= _ENOUGH_ALIKE
         return not proofs_against and (proofs_for >= _ENOUGH_ALIKE or without_sign)
 
     def add_numbers(self, values: Iterable[float]) -> None:
@@ -138,16 +138,16 @@ class NumberTally:
             self.comma += count
         elif sign == "?":
             if "." in body:
-                self.open_dot += count
+                self.unclear_points += count
             else:
-                self.open_comma += count
-            self.open_round += count if body[-1] == "0" else 0
-            self.open_whole += count if body[-3:] == "000" else 0
+                self.unclear_commas += count
+            self.unclear_round += count if body[-1] == "0" else 0
+            self.unclear_thousands += count if body[-3:] == "000" else 0
         elif body.isdigit():
-            self.short += count if len(body) <= 3 else 0
-            self.long += count if len(body) > 3 else 0
+            self.short_whole += count if len(body) <= 3 else 0
+            self.long_ungrouped += count if len(body) > 3 else 0
         if text.has_sign:
-            self.signed += count
+            self.with_percent_sign += count
         elif self.sizes:
             numeral = (parts.comma if sign == "," else parts.point) or "0"
             self._count_size(abs(float(numeral)), count)
@@ -155,9 +155,9 @@ class NumberTally:
     def _count_size(self, size: float, cells: int) -> None:
         """Add numbers without a percent sign to the counter of their size: between 0 and 1, exactly 1, or beyond."""
         if size > 1:
-            self.beyond += cells
+            self.beyond_one += cells
         elif size == 1:
-            self.ones += cells
+            self.exactly_one += cells
         elif size:
             self.shares += cells
 
@@ -174,25 +174,25 @@ class OrderCount:
 
     def __init__(self) -> None:
         """Start with nothing counted."""
-        self.day = 0  # 31/12/2025, Mon 05/01/2026
-        self.month = 0  # 12/31/2025, Mon 01/05/2026
-        self.open = 0  # 01/02/2025
-        self.dashed = 0  # of the open ones, those written 01-02-2025
-        self.first: Counter[int] = Counter()  # how often each number comes first
-        self.second: Counter[int] = Counter()
+        self.day_first = 0  # 31/12/2025, Mon 05/01/2026
+        self.month_first = 0  # 12/31/2025, Mon 01/05/2026
+        self.unclear = 0  # 01/02/2025
+        self.unclear_dashed = 0  # 01-02-2025
+        self.first_numbers: Counter[int] = Counter()  # how often each number comes first
+        self.second_numbers: Counter[int] = Counter()
 
     def add(self, numeric: NumericDate, cells: int) -> None:
         """Add a date that `cells` cells have to the counters of the order of day and month that it proves."""
-        self.first[numeric.first] += cells
-        self.second[numeric.second] += cells
+        self.first_numbers[numeric.first] += cells
+        self.second_numbers[numeric.second] += cells
         order = numeric.comes_first
         if order == "day":
-            self.day += cells
+            self.day_first += cells
         elif order == "month":
-            self.month += cells
+            self.month_first += cells
         elif order == "either":
-            self.open += cells
-            self.dashed += cells if numeric.sign == "-" else 0
+            self.unclear += cells
+            self.unclear_dashed += cells if numeric.sign == "-" else 0
 
 
 class DateTally:
@@ -211,8 +211,8 @@ class DateTally:
         self.short_first: Counter[int] = Counter()  # the first numbers of dates with such a year
         self.zoned = 0  # times with a zone
         self.unzoned = 0
-        self.year_day = 0  # 2026-31-01
-        self.year_open = 0  # 2026-02-01
+        self.year_then_day = 0  # 2026-31-01
+        self.year_unclear = 0  # 2026-02-01
         self.stored = 0  # cells that are dates already, while none has a day after the twelfth
         self.stored_late = False  # one has
         self.past_serials = 0  # numbers such as 260131: too large for day numbers
@@ -233,9 +233,10 @@ class DateTally:
     def seems_swapped(self) -> bool:
         """Whether a program seems to have swapped days and months: it stored each date that it could read in its own
         order, and left as texts those that it could not."""
-        day, month = self.slashed.day + self.dotted.day, self.slashed.month + self.dotted.month
-        unclear = self.slashed.open + self.dotted.open
-        texts_have_one_order = bool(day) != bool(month) and not unclear
+        day_first = self.slashed.day_first + self.dotted.day_first
+        month_first = self.slashed.month_first + self.dotted.month_first
+        unclear = self.slashed.unclear + self.dotted.unclear
+        texts_have_one_order = bool(day_first) != bool(month_first) and not unclear
         return texts_have_one_order and self.stored >= _ENOUGH_STORED and not self.stored_late
 
     def add_numbers(self, values: Iterable[float]) -> None:
@@ -263,8 +264,8 @@ class DateTally:
         return "seconds" if not self.serials and not all(map(_is_minute, self._unix)) else "days"
 
     def run_on_form(self) -> str:
-        """Return the format of dates without separators that all numbers of the column fit (%d%m%y); empty if there is
-        none.
+        """Return the format of dates without separators (%d%m%y) that all numbers which may count days fit; empty if
+        there is none.
 
         Day numbers fit by chance. So they must also be far apart, end in one year, or be unlikely days. The first zero
         of a date may be lost.
@@ -300,7 +301,7 @@ class DateTally:
             text = clean(raw).strip()
             if len(text) > MAX_TEXT:
                 continue
-            if _COUNTING.fullmatch(text):
+            if _COUNTING_NUMBER.fullmatch(text):
                 self._count_number(float(text), count)
                 continue
             if not text.isascii():
@@ -330,21 +331,21 @@ class DateTally:
             return
         if (numeric := numeric_date(written)) is not None:
             self._count_order(numeric, count)
-        elif year := written["y3"] or written["y4"]:
+        elif year := written["year_dmy"] or written["year_mdy"]:
             if len(year := year.lstrip("'")) == 2:
                 self.short_years[int(year)] += count
-        elif written["y1"]:
-            month, day = int(written["m1"]), int(written["d1"])
-            self.year_day += count if month > 12 >= day else 0
-            self.year_open += count if month <= 12 >= day and month != day else 0
+        elif written["year_iso"]:
+            month, day = int(written["month_iso"]), int(written["day_iso"])
+            self.year_then_day += count if month > 12 >= day else 0
+            self.year_unclear += count if month <= 12 >= day and month != day else 0
 
     def signature(self) -> Signature:
         """Tell which orders, short years and zones the column has; one whose samples change this is not uniform."""
         orders = (self.slashed, self.dotted)
         return (
-            *(count > 0 for order in orders for count in (order.day, order.month, order.open)),
+            *(count > 0 for order in orders for count in (order.day_first, order.month_first, order.unclear)),
             bool(self.short_years),
-            self.year_day > 0,
+            self.year_then_day > 0,
             self.zoned > 0,
             self.unzoned > 0,
         )
@@ -352,8 +353,8 @@ class DateTally:
     def is_uniform(self) -> bool:
         """Whether enough texts agree on one order, or need none, that counting a sample of the rest suffices."""
         orders = (self.slashed, self.dotted)
-        proofs = [count for order in orders for count in (order.day, order.month) if count]
-        unclear = self.slashed.open + self.dotted.open + len(self.short_years)
+        proofs = [count for order in orders for count in (order.day_first, order.month_first) if count]
+        unclear = self.slashed.unclear + self.dotted.unclear + len(self.short_years)
         without_order = not (proofs or unclear) and self._texts_counted >= _ENOUGH_ALIKE
         return without_order or (len(proofs) == 1 and proofs[0] >= _ENOUGH_ALIKE and not self.short_years)
 
@@ -377,6 +378,7 @@ class TruthTally:
     """Which words for true and false a column has; never uniform, for one word may change what others mean."""
 
     def __init__(self, clean: Clean = str.strip) -> None:
+        """Start with no text; `clean` is applied to each."""
         self._clean = clean
         self._pending_texts: set[str] = set()
 
@@ -399,7 +401,7 @@ class TruthTally:
 
     def marks(self) -> dict[str, bool | None]:
         """Return the marks for yes and no that mean something else in this column than by themselves, each with its
-        meaning; None: nobody can tell.
+        meaning; None: nobody can tell. Empty if all mean the usual.
 
         An x means true; beside other words for true, and none for false, it may mean false. A hollow sign beside a full
         one is false. A letter beside another one that is not understood, or means the same, is of a language that

@@ -23,14 +23,15 @@ class UnitDecision(NamedTuple):
 
 def decide_unit(tally: NumberTally, name: str, around: ColumnSurroundings = NOTHING_AROUND) -> UnitDecision:
     """Decide whether a column's numbers without a percent sign are percent (45 is 45 %) or shares (0.45 is 45 %)."""
-    shares, beyond, ones, with_sign = tally.shares, tally.beyond, tally.ones, tally.signed
-    plain = shares + beyond + ones
-    with_format = around.units.get("%", 0)
+    shares, beyond_one, exactly_one = tally.shares, tally.beyond_one, tally.exactly_one
+    plain = shares + beyond_one + exactly_one
+    with_sign, with_format = tally.with_percent_sign, around.units.get("%", 0)
     if with_format >= plain:  # a cell with a percent format stores a share
         return UnitDecision(in_percent=False, choice=None)
-    if not beyond and not (ones and with_sign) and not (shares and around.percent_header and not with_format):
+    is_doubtful = beyond_one or (exactly_one and with_sign) or (shares and around.percent_header and not with_format)
+    if not is_doubtful:
         return UnitDecision(in_percent=False, choice=None)
-    in_percent = beyond > shares and not with_format
+    in_percent = beyond_one > shares and not with_format
     return UnitDecision(
         in_percent,
         ConventionChoice(
@@ -39,8 +40,8 @@ def decide_unit(tally: NumberTally, name: str, around: ColumnSurroundings = NOTH
             evidence={
                 "with a percent sign": with_sign + with_format,
                 "up to 1": shares,
-                "exactly 1": ones,
-                "beyond 1": beyond,
+                "exactly 1": exactly_one,
+                "beyond 1": beyond_one,
             },
             sure=in_percent and not shares and around.percent_header,
             message=(
@@ -66,7 +67,7 @@ def make_mixed_units_choice(units: Mapping[str, int], name: str) -> ConventionCh
 
 def make_shares_choice(field: Field, around: ColumnSurroundings) -> ConventionChoice | None:
     """Make the unsure choice to write shares where cells show percents, under a field of plain numbers that is called a
-    percentage; None if there are no such cells."""
+    percentage; None if there are no such cells, the field has another name, or it declares a unit."""
     with_format = around.units.get("%", 0)
     if not with_format or field.unit is not None or not _PERCENTAGE.search(field.name):
         return None

@@ -106,7 +106,9 @@ _HOST = LazyPattern(
     r"(?:[^\s.]+\.)+[^\s.0-9][^\s.]*|localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[[0-9a-f:.]+\]", re.IGNORECASE
 )
 MAX_ADDRESS: Final = 2048
+_LONGEST_EMAIL: Final = 320  # characters, with 64 before the @
 _SHORTEST_PHONE, _LONGEST_PHONE = 7, 15  # digits; E.164 allows no more
+_LONGEST_PHONE_TEXT: Final = 60  # characters, with blanks and an extension
 
 
 def parse_boolean(text: str) -> bool | Bad | None:
@@ -125,7 +127,7 @@ def parse_email(text: str) -> str | Bad | None:
     text = text.strip()
     if not text:
         return None
-    if len(text) > 320 or "@" not in text:
+    if len(text) > _LONGEST_EMAIL or "@" not in text:
         return BAD
     if text[-1] == ">" and "<" in text:
         text = text[text.rindex("<") + 1 : -1]
@@ -148,10 +150,11 @@ def parse_phone(text: str) -> str | Bad | None:
     if len(text) < _SHORTEST_PHONE:
         return BAD
     if number := _FLOAT.fullmatch(text):  # a number that a program wrote as 5551234567.0
-        if number[2].strip("0"):
+        whole, decimals = number.groups()
+        if decimals.strip("0"):
             return BAD
-        text = number[1]
-    phone = _PHONE.fullmatch(text.removeprefix("tel:")) if len(text) <= 60 else None
+        text = whole
+    phone = _PHONE.fullmatch(text.removeprefix("tel:")) if len(text) <= _LONGEST_PHONE_TEXT else None
     if phone is None or _ISO_DAY.fullmatch(text):
         return BAD
     country, body, extension = phone.groups()
@@ -164,6 +167,7 @@ def parse_phone(text: str) -> str | Bad | None:
 
 
 def _digits(text: str) -> str:
+    """Return the ASCII digits of a text."""
     return "".join(c for c in text if "0" <= c <= "9")
 
 

@@ -10,7 +10,7 @@ from runner.engine.expressions.evaluation import Columns
 from runner.engine.expressions.evaluation import evaluate_expression as evaluated
 from runner.engine.expressions.signatures import compile_expression
 from runner.engine.tables.lookups import Lookups
-from runner.engine.transforming.computing import LookupJoin, Made
+from runner.engine.transforming.computing import ComputedColumn, LookupJoin
 from tests.support.engine_jobs import run_job
 
 FIELDS = [
@@ -301,7 +301,7 @@ def test_an_optional_lookup_table_that_is_not_there_leaves_its_field_blank_with_
     findings = Findings()
     field = Field(lookup("price", "price", "money"))
     join = LookupJoin(field, field.source, Lookups([]), findings)
-    assert join.values_of_keys(["a", None]) == Made([None, None], [], [])
+    assert join.values_of_keys(["a", None]) == ComputedColumn([None, None], [], [])
     assert [(f.code, f.severity, f.field) for f in findings.listed] == [("lookup_absent", "warning", "price")]
 
 

@@ -84,7 +84,7 @@ def test_a_rule_over_a_row_names_the_cell_it_judges(rule, cells, tmp_path):
 
 @given(st.lists(st.one_of(st.none(), st.text(max_size=2), st.integers(-3, 3)), max_size=60), st.integers(1, 7))
 def test_repeats_are_found_whatever_the_chunks(values, size):
-    seen = SeenValues(in_set=5)
+    seen = SeenValues(max_in_set=5)
     found = []
     for at in range(0, len(values), size):
         found += [at + i for i in seen.repeats(values[at : at + size])]
