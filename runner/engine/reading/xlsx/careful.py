@@ -51,7 +51,7 @@ class Stored(NamedTuple):
 
 
 class StringMemo(dict[str, Value]):
-    """Caches the value of each text."""
+    """Caches the value of each text; that of no text is a blank."""
 
     def __init__(self, meaning: Callable[[str], Value]) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class StringMemo(dict[str, Value]):
         """Work out the value of a text that is not cached, and cache it."""
         if len(self) >= _MEMO:
             self.clear()
-        value = self[text] = self._meaning(text)
+        value = self[text] = self._meaning(text) if text else None
         return value
 
 
@@ -100,13 +100,16 @@ class CellReader:
         return self._styles.kind(style) is NumberKind.NUMBER
 
     def column(self, stored: Stored, texts: Sequence[str], *, plain: bool) -> list[Value]:
-        """Convert cells that are stored the same way; the texts still contain entities, and none is empty.
+        """Convert cells that are stored the same way; the texts still contain entities, and empty ones are blanks.
 
         ``plain`` texts are known to be an index, a day or a number in its simplest form, and need no checks.
         """
         kind, style, formula, _ = stored
         if plain:
             return self._convert_plain(kind, style, texts)
+        if "" in texts:
+            following = iter(self.column(stored, list(filter(None, texts)), plain=False)).__next__
+            return [following() if text else None for text in texts]
         joined = _SEPARATOR.join(texts)
         if "&" in joined:
             texts = list(map(without_entities, texts))
@@ -134,13 +137,19 @@ class CellReader:
         if kind == "s":
             if len(set(texts[:_SAMPLE])) * 2 < min(len(texts), _SAMPLE):
                 return list(map(self._repeated.__getitem__, texts))
+            listed = self._strings().listed
             try:
-                return list(map(self._strings().listed.__getitem__, map(int, texts)))
+                if "" in texts:
+                    return [listed[int(text)] if text else None for text in texts]
+                return list(map(listed.__getitem__, map(int, texts)))
             except IndexError:
-                return list(map(self._shared_at, texts))
+                return [self._shared_at(text) if text else None for text in texts]
         number = self._styles.kind(style)
         if number is NumberKind.NUMBER:
-            numbers: list[Value] = loads(f"[{','.join(texts)}]")
+            joined = f",{','.join(texts)},"
+            if ",," in joined:  # neighbouring blanks share a comma, so one pass leaves every other one
+                joined = joined.replace(",,", ",null,").replace(",,", ",null,")
+            numbers: list[Value] = loads(f"[{joined[1:-1]}]")
             return numbers
         return list(map(self._memo(number, style).__getitem__, texts))
 

@@ -18,7 +18,7 @@ from runner.engine.reading import errors
 from runner.engine.reading.books import NO_CACHED_VALUE, Block, OutOfOrder, ReadLimits, Row, Value, turned
 from runner.engine.reading.number_formats import Marker
 from runner.engine.reading.xlsx.careful import CellReader, SheetData, Stored, careful_rows
-from runner.engine.reading.xlsx.markup import Chunks, Opened, drain, is_odd
+from runner.engine.reading.xlsx.markup import Chunks, Opened, drain, hides_tags
 from runner.engine.reading.xlsx.surveys import Surveyor
 
 MOST_WAYS: Final = 4  # forms of one column; with more, each cell's tag is decoded separately
@@ -39,9 +39,11 @@ _LEAD: Final = f"[^<>/]*>(?:<f/>)?<(?:v|is><t)(?:{_PRESERVE})?>"
 _NO_VALUE: Final = f"(?:<v ?/>|<v></v>|<is><t(?:{_PRESERVE})?></t></is>|<is><t ?/></is>)?</c>"
 _CELL = re.compile(f"<c(?![\\w:])(?:({_LEAD})([^<]+)</(?:v|t></is)></c>|([^<>/]*)(?:/>|>(<f/>)?{_NO_VALUE}))")
 # A row of known cells, or any other; an unclosed one matches to the end, so that nothing is searched twice.
-_ODD: Final = "|(<row\\b(?s:.*?)(?:</row>|\\Z))"
-_NUMBERED: Final = '<row\\b[^<>/\']*? r="([0-9]{1,10})"[^<>/]*(?:/>|>%s</row>)' + _ODD
-_UNNUMBERED: Final = "<row()(?![^<>]*\\sr\\s*=)(?:\\s[^<>/']*)?(?:/>|>%s</row>)" + _ODD  # numbered by counting
+# A known one is followed by the next row, so that none between two of them is missed.
+_REST: Final = "(?:/>|>%s</row>)(?=\\s*(?:<row\\b|</sheetData|\\Z))|(<row\\b(?s:.*?)(?:</row>|\\Z))"
+_NUMBERED: Final = '<row\\b[^<>/\']*? r="([0-9]{1,10})"[^<>/]*' + _REST
+_UNNUMBERED: Final = "<row()(?![^<>]*\\sr\\s*=)(?:\\s[^<>/']*)?" + _REST  # numbered by counting
+_FIRST = re.compile("[^:]*?<row\\b")  # no tag with a prefix before it
 _ANYTHING: Final = "[^<]+"
 _INDEX: Final = "[0-9]{1,9}"
 _DAYS: Final = "[0-9]{1,7}(?:\\.[0-9]{1,20})?"
@@ -69,6 +71,7 @@ class MatchedRows(NamedTuple):
     numbers: tuple[str, ...]  # "" for a row that did not match, or has no number
     groups: list[tuple[str, ...]]
     odd: tuple[str, ...]  # "" for a row that matched
+    is_all: bool  # no other tag of the chunk is a row's, with a prefix or without
 
 
 class RowPattern:
@@ -191,7 +194,9 @@ class RowPattern:
         numbers, *groups, odd = parts
         if any(odd):
             rows += sum(text.count("<row") - 1 for text in odd if text)
-        return MatchedRows(numbers, groups, odd) if rows == chunk.count("<row") else None
+        elif _FIRST.match(chunk):
+            return MatchedRows(numbers, groups, odd, is_all=True)
+        return MatchedRows(numbers, groups, odd, is_all=False) if rows == chunk.count("<row") else None
 
     def counts_on(self, chunk: str, last: int) -> bool:
         """Whether the cell references of rows without a number agree with counting."""
@@ -243,11 +248,7 @@ class RowPattern:
         if way.formula:
             return [NO_CACHED_VALUE if text else None for text in texts]
         stored = self._storage_of(way.lead) or Stored()
-        plain = way.value != _ANYTHING
-        if "" not in texts:
-            return self._cells.column(stored, texts, plain=plain)
-        following = iter(self._cells.column(stored, list(filter(None, texts)), plain=plain)).__next__
-        return [following() if text else None for text in texts]
+        return self._cells.column(stored, texts, plain=way.value != _ANYTHING)
 
     def _values_by_lead(self, leads: Sequence[str], texts: Sequence[str]) -> list[Value] | None:
         """Convert a column's cells by the tags before each; None if only the parser can read one of them."""
@@ -311,14 +312,14 @@ def quick_blocks(
     source = Chunks(opened, ending=b"row", what="a sheet", limits=limits)
     reader = _Rows(cells, limits, surveyor.marker if surveyor is not None else None)
     for chunk in source:
-        if is_odd(chunk, ":row"):
+        block = None if hides_tags(chunk) else reader.read(chunk)
+        if block is None:
             if surveyor is not None:
                 raise OutOfOrder  # unknown from the text; the next reading knows
             data = b"" if chunk.startswith("<sheetData") else b"<" + opened.prefix + b"sheetData>"
             rest = chain([opened.root + data], source.again())
             yield from turned(careful_rows(rest, cells, limits, after=reader.last))
             return
-        block = reader.read(chunk)
         if surveyor is not None:
             surveyor.rows(chunk, reader.numbers, are_units_known=reader.are_units_known)
             if not surveyor.survey.ordered:
@@ -351,10 +352,15 @@ class _Rows:
         self._formulas = False  # whether any were seen: searching every chunk would take as long as reading it
         self._slots = 0
 
-    def read(self, chunk: str) -> Block:
-        """Read a chunk of rows as a block, by the expression as far as it matches and by the parser otherwise."""
+    def read(self, chunk: str) -> Block | None:
+        """Read a chunk of rows as a block, by the expression as far as it matches and by the parser otherwise.
+
+        None if tags of rows may have a prefix: only a parser that sees the rest of the part can read them.
+        """
         plain = self._plain(chunk)
         matched = self._pattern.find(plain)
+        if not (matched is not None and matched.is_all) and ":" in chunk and ":row" in chunk:
+            return None
         if (matched is None or any(matched.odd)) and not self._formulas and "<f" in chunk:
             self._formulas = True
             plain = self._plain(chunk)

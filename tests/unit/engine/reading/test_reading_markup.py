@@ -255,6 +255,8 @@ def cells(path):
         '<row ht=\' r="9"\' r="5"><c r="A5"><v>1</v></c></row>',
         '<row ht="a>b" r="5"><c r="A5" ht=">"><v>1</v></c></row>',
         '<x:row xmlns:x="u" r="5"><x:c r="A5"><x:v>1</x:v></x:c></x:row>',
+        '<row r="1"/><row r="2"/><x:row xmlns:x="u" r="5"><x:c r="A5"><x:v>1</x:v></x:c></x:row><row r="9"></row>',
+        '<row r="1"></row> <x:row xmlns:x="u" r="5"><x:c r="A5"><x:v>1</x:v></x:c></x:row><row r="9"/><row r="10"/>',
         '<row r="5"><c r="A5"><v>1</v></c><c r="A5"/></row>',
         '<row r="5"><c r="A5"><v>1</v></c><c r="A5"><f>B5</f></c></row>',
         '<row r="5"><c r="A5"><v>1</v></c></row><row r="5"><c r="A5" s="3"/></row>',
