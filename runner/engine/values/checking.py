@@ -1,16 +1,19 @@
 """Pass 4: the declared rules of fields and rows, checked a chunk at a time.
 
 Each check first tests the whole chunk in one fast call and locates the offending cells only if there are any.
-Unique values are kept as 64-bit hashes that differ from run to run; among a million values, two collide about once in
-thirty million runs.
+Unique values that do not ascend are kept as 64-bit hashes that differ from run to run; among a million values, two
+collide about once in thirty million runs.
 """
 
+import marshal
 import operator
 import re
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
+
+from isal import isal_zlib
 
 from runner.engine.common.fields import Field, bound
 from runner.engine.common.findings import FindingPlace, Findings, FindingText, author_text
@@ -275,9 +278,11 @@ def _is_beyond(value: Any, limit: Any, limit_name: str) -> bool:
     return bool(value < limit if limit_name == "min" else value > limit)
 
 
-MAX_IN_SET: Final = (
-    150_000  # a set costs some 80 bytes an entry and little time, a table 12 to 16 bytes; most are small
-)
+MAX_IN_SET: Final = 150_000  # a set costs some 80 bytes an entry and little time, a table 12 to 16 bytes
+_COMPARED: Final = ({str}, {int})  # kinds of values that may be found to ascend
+_WORTH_PACKING: Final = 500  # values; hashes of a smaller first chunk cost less than packing it
+_HASH_BYTES: Final = 16  # that a value takes in a table
+_LEVEL: Final = 1  # of compression
 _TABLES: Final = 16
 _MOVED_AT_ONCE: Final = 5_000  # hashes that are moved at a time
 
@@ -290,14 +295,21 @@ def _hash_of(value: Any) -> int:
 
 
 class SeenValues:
-    """Remembers the values of a unique field, as hashes: hash_set in a set, many in tables of open addressing.
+    """Remembers the values of a unique field: packed as long as they ascend, as those of most exports do, and else as
+    hashes: few in a set, many in tables of open addressing.
 
-    There are several tables, so that little memory is needed to enlarge one.
+    What ascends has no repeats, and takes a few bytes a value. There are several tables, so that little memory is
+    needed to enlarge one.
     """
 
-    def __init__(self, max_in_set: int = MAX_IN_SET) -> None:
-        """Start with no values; a set holds up to `max_in_set` hashes, after which they move to tables."""
+    def __init__(self, max_in_set: int = MAX_IN_SET, worth_packing: int = _WORTH_PACKING) -> None:
+        """Start with no values; a set holds up to `max_in_set` hashes, after which they move to tables. Values are
+        packed if the first chunk has at least `worth_packing`."""
         self._max_in_set = max_in_set
+        self._worth_packing = worth_packing
+        self._ascending: list[bytes] | None = []  # chunks, packed; None: these are hashes now
+        self._greatest: Any = None  # of the ascending values
+        self._saved_bytes = 0  # by packing instead of hashes
         self._hash_set: set[int] = set()
         self._tables: list[array[int]] = []  # empty until there are many hashes; 0 in free slots
         self._slots_filled = [0] * _TABLES  # slots of each table
@@ -308,6 +320,39 @@ class SeenValues:
 
         Blanks are neither remembered nor returned.
         """
+        if self._ascending is not None:
+            if self._add_ascending(self._ascending, values):
+                return []
+            earlier, self._ascending = self._ascending, None
+            for packed in earlier:
+                self._repeats_by_hash(marshal.loads(isal_zlib.decompress(packed)))  # noqa: S302  # our own bytes
+        return self._repeats_by_hash(values)
+
+    def _add_ascending(self, chunks: list[bytes], values: Sequence[Any]) -> bool:
+        """Add a chunk whose values are all of one kind, beyond the earlier ones and ascending; False if it is another
+        one, or not worth packing."""
+        kinds = set(map(type, values))
+        if type(None) in kinds:
+            kinds.remove(type(None))
+            values = [value for value in values if value is not None]
+        if not values:
+            return True
+        if kinds not in _COMPARED or (not chunks and len(values) < self._worth_packing):
+            return False
+        if chunks and not (type(values[0]) is type(self._greatest) and self._greatest < values[0]):
+            return False
+        if not all(map(operator.lt, values, values[1:])):
+            return False
+        packed = bytes(isal_zlib.compress(marshal.dumps(list(values), 2), _LEVEL))  # 2: without a table of all values
+        self._saved_bytes += _HASH_BYTES * len(values) - len(packed)
+        if self._saved_bytes < 0:
+            return False
+        chunks.append(packed)
+        self._greatest = values[-1]
+        return True
+
+    def _repeats_by_hash(self, values: Sequence[Any]) -> list[int]:
+        """Remember the hashes of a chunk's values, and return the indexes of those that were known, as `repeats`."""
         hashes = [v if v is None else hash(v) if type(v) is str else _hash_of(v) for v in values]
         if self._tables:
             return self._repeats_by_tables(hashes)

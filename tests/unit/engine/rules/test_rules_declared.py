@@ -82,9 +82,19 @@ def test_a_rule_over_a_row_names_the_cell_it_judges(rule, cells, tmp_path):
     assert done.cells("row_rule") == cells
 
 
-@given(st.lists(st.one_of(st.none(), st.text(max_size=2), st.integers(-3, 3)), max_size=60), st.integers(1, 7))
+MIXED = st.lists(st.one_of(st.none(), st.text(max_size=2), st.integers(-3, 3)), max_size=60)
+RISING = st.builds(
+    lambda rising, last: [*rising, *last],
+    st.lists(st.integers(0, 999), unique=True)
+    .map(sorted)
+    .flatmap(lambda n: st.sampled_from([n, [f"{v:03}" for v in n]])),
+    st.lists(st.one_of(st.none(), st.integers(0, 2000), st.sampled_from(["000", "001", "500", "9999"])), max_size=5),
+)
+
+
+@given(st.one_of(MIXED, RISING), st.integers(1, 7))
 def test_repeats_are_found_whatever_the_chunks(values, size):
-    seen = SeenValues(max_in_set=5)
+    seen = SeenValues(max_in_set=5, worth_packing=1)
     found = []
     for at in range(0, len(values), size):
         found += [at + i for i in seen.repeats(values[at : at + size])]
