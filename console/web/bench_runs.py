@@ -230,9 +230,7 @@ def _shown(
 
 def _columns_out(artifact: Mapping[str, Any] | None) -> list[str]:
     try:
-        return [
-            str(one.get("name", one) if isinstance(one, dict) else one) for one in (artifact or {})["output"]["columns"]
-        ]
+        return [str(one["header"]) for one in (artifact or {})["output"]["columns"]]
     except _MISSHAPEN:
         return []
 

@@ -2,14 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from markupsafe import Markup
 
 from runner.engine.pages import drawing
-from runner.engine.pages.fixes import fixes, sentence
-from runner.engine.pages.messages import ENGLISH, catalogue
+from runner.engine.pages.fixes import fixes
+from runner.engine.pages.messages import catalogue
 
 _PAGE = 100
 _SURE = 0.85  # from here on a bar is green
@@ -97,16 +97,12 @@ def explanation(artifact: Mapping[str, Any] | None, wanted: FindingFilter, *, li
         return Explanation(trouble="artifact.json is not one that this version understands; download it instead")
 
 
-def for_senders(explained: Explanation) -> Explanation:
-    """The same without lines of manifests: a sender corrects files."""
-    words, found = catalogue(ENGLISH), explained.findings
-    if found is None:
-        return explained
+def fixes_for_senders(artifact: Mapping[str, Any] | None, language: str) -> Markup:
+    """What to fix, in a language; nothing where an artifact does not say."""
     try:
-        shown: list[dict[str, object]] = [{**one, "message": sentence(one, words).text} for one in found.shown]
+        return _NOTHING if artifact is None else _drawn(fixes(artifact, words=catalogue(language), most=_FIXES))
     except _MISSHAPEN:
-        return replace(explained, readings=_NOTHING)
-    return replace(explained, readings=_NOTHING, findings=replace(found, shown=shown))
+        return _NOTHING
 
 
 def _explained(artifact: Mapping[str, Any], wanted: FindingFilter, link: str) -> Explanation:

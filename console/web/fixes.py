@@ -19,6 +19,8 @@ from console.api import models
 from console.api.operations import Answer, Call
 from console.api.problems import ProblemError
 from console.desk.fixing import LARGEST, LONGEST_TEXT, Edit, as_csv, edited_rows, rejected_rows, with_edits
+from console.web.own_page import is_sender
+from console.web.own_words import fixing_words, words
 from console.web.rehearsals import asker, rehearse_input
 from console.web.rendering import page
 from core.errors import ObjectMissing, ObjectTooLarge
@@ -63,7 +65,16 @@ def download(call: Call) -> Answer:
 def fixing(call: Call) -> Response:
     """The page with the grid."""
     job = _fixable(call)
-    return page(call, "fix.html", job=job, at=f"/jobs/{job.job_id}")
+    text = words(call.request.headers.get("accept-language", "") if is_sender(call) else "")
+    return page(
+        call,
+        "fix.html",
+        job=job,
+        at=f"/jobs/{job.job_id}",
+        text=text,
+        fixing=fixing_words(text["language"]),
+        own=is_sender(call),
+    )
 
 
 def rows(call: Call) -> Answer:

@@ -11,6 +11,7 @@ from console.api.access import Scope
 from console.api.operations import Answer, Call, Page
 from console.api.problems import ProblemError
 from console.desk.templates import write_template
+from console.web.explanations import fixes_for_senders
 from console.web.own_words import words
 from console.web.rendering import link, page
 from core.errors import ObjectMissing
@@ -24,6 +25,7 @@ _MEDIA = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 _VERDICTS = {
     State.REVIEW: ("review", "ask"),
     State.AWAITING: ("waiting", "ask"),
+    State.SCHEDULED: ("scheduled", "calm"),
     State.SKIPPED: ("replaced", "calm"),
     State.CANCELLED: ("cancelled", "calm"),
     State.EXPIRED: ("expired", "calm"),
@@ -71,6 +73,23 @@ def own(call: Call) -> Response:
         workflows=sorted({workflow.manifest.name for workflow in standing if workflow.manifest.fields}),
         is_served=bool(standing),
         older=link("/", cursor=found.cursor) if found.cursor else None,
+    )
+
+
+def own_job(call: Call, job: Job) -> Response:
+    """One file of a sender: what became of it, and what to do."""
+    text = words(call.request.headers.get("accept-language", ""))
+    said, colour = verdict(job, text)
+    artifact = call.context.facade.artifact(job) if job.ended else None
+    return page(
+        call,
+        "own_job.html",
+        text=text,
+        job=job,
+        verdict=said,
+        colour=colour,
+        steps=_steps(job, text),
+        fixes=fixes_for_senders(artifact, text["language"]),
     )
 
 

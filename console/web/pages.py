@@ -15,8 +15,8 @@ from console.api.operations import Call, query_values
 from console.api.problems import ProblemError
 from console.facade import JobMoment
 from console.job_facts import span
-from console.web.explanations import Explanation, FindingFilter, explanation, for_senders
-from console.web.own_page import is_sender
+from console.web.explanations import Explanation, FindingFilter, explanation
+from console.web.own_page import is_sender, own_job
 from console.web.rendering import job_acts, link, page, place_of
 from console.web.seen_values import SeenFindings, seen_findings
 from core.errors import AdeError, ManifestInvalid
@@ -109,7 +109,7 @@ def _job_query(call: Call) -> tuple[models.JobsQuery | None, str]:
 
 def job(call: Call) -> Response:
     found = call.context.seen(call.job_id, call.principal)
-    return job_page(call, found)
+    return own_job(call, found) if is_sender(call) else job_page(call, found)
 
 
 def job_page(call: Call, found: Job) -> Response:
@@ -117,8 +117,6 @@ def job_page(call: Call, found: Job) -> Response:
     wanted = FindingFilter.of(call.request.query_params)
     at = f"/jobs/{found.job_id}"
     explained = explanation(facade.artifact(found) if found.ended else None, wanted, link=f"{at}?")
-    if explained is not None and is_sender(call):
-        explained = for_senders(explained)
     seen = _values_of(call, found, explained)
     folder = job_folder(found)
     files = [(one.key.removeprefix(folder), one.size) for one in islice(facade.files(found), 200)]

@@ -227,7 +227,8 @@ def _shown(
     who = {
         "who": principal,
         "signed_in": principal is not None and principal is not LOCAL,
-        "may": {str(right): principal is not None and principal.may(right) for right in Permission},
+        # Not a dictionary, whose own `values` a template would call.
+        "may": SimpleNamespace(**{str(right): principal is not None and principal.may(right) for right in Permission}),
     }
     spoken = {"language": text.get("language", ""), "log_out": text.get("log_out", "Log out")}
     return HTMLResponse(fragment(template, menu=menu, path=path, **spoken, **who, **facts), status_code=status)

@@ -88,6 +88,8 @@ CREATE TABLE IF NOT EXISTS ends (
   {" INTEGER NOT NULL, ".join(NUMBERS)} INTEGER NOT NULL,
   last_at REAL NOT NULL, last_job TEXT NOT NULL, PRIMARY KEY (tenant, workflow, at)
 ) WITHOUT ROWID;
+-- The last days of all senders, however many days there are.
+CREATE INDEX IF NOT EXISTS ends_at ON ends (at) WHERE tenant <> '';
 
 CREATE TABLE IF NOT EXISTS resolutions (
   what TEXT PRIMARY KEY, until REAL NOT NULL, tenant TEXT NOT NULL,

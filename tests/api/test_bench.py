@@ -8,6 +8,7 @@ import pytest
 from console.benches import EXPIRY_SECONDS, BenchChanged, Benches, BenchFacts
 from console.erasure import ErasureReport, _remove_files, _search
 from console.library import DRAFTED, LIVE, Library
+from console.web.bench_runs import _columns_out
 from core.drops import make_workflow
 from core.errors import ManifestInvalid
 from core.keys import is_private
@@ -275,11 +276,23 @@ class TestSaving:
         answer = rig.client.post(at(bench, "/replay"), data={"days": "7"}, headers=HTML)
         assert "No file came" in answer.text
 
-    def test_a_case_is_not_accepted_without_the_scope_to_read_it(self, rig: ApiRig, benches):
+    def test_a_case_is_not_accepted_without_the_scope_to_read_it(self, rig: ApiRig, benches, tmp_path):
         bench = begun(benches)
         author = rig.from_afar(rig.token("author", "acme"), **HTML)
         form = {"do": "accept", "case": "x", "sample": "0", "digest": "0"}
         assert author.post(at(bench, "/cases"), data=form).status_code == 403
+        sample = tmp_path / "a.csv"
+        sample.write_bytes(b"name\n")
+        bench = begun(benches, samples={"a.csv": sample})
+        assert "that takes the scope" in author.get(at(bench, "?tab=cases")).text
+        assert "Make a case" not in author.get(at(bench, "?tab=cases")).text
+        assert "Make a case" in rig.client.get(at(bench, "?tab=cases"), headers=HTML).text
+
+
+def test_who_sees_no_values_reads_the_headers_of_what_comes_out():
+    columns = [{"column": "A", "header": "id", "field": None}, {"column": "B", "header": "Plan", "field": "plan"}]
+    assert _columns_out({"output": {"columns": columns}}) == ["id", "Plan"]
+    assert _columns_out({"output": {"columns": [3]}}) == []
 
 
 def test_shared_cases_are_nobodys_lookups():

@@ -434,20 +434,20 @@ def test_a_drop_uses_what_stands_unless_nothing_does(rig: ApiRig):
     assert '<option value="acme">' in page
 
 
-def test_a_sender_reads_what_was_found_without_lines_of_a_manifest(rig: ApiRig):
-    shown = artifact("Pay")
-    note = {
-        "code": "rows_total",
-        "severity": "info",
-        "message": 'left out; to keep: "reading": {"x": 1}',
-        "sheet": "Pay",
-    }
-    shown["validation"]["findings"].append({**note, "params": {"first": 12, "last": 12, "count": 1}})
-    job = rig.job("told", state=State.SUCCEEDED, ended_at=2.0, files={"artifact.json": json.dumps(shown).encode()})
-    page = html.unescape(rig.client.get(f"/jobs/{job.job_id}", headers=HTML).text)
-    assert "to keep" in page
-    sender = rig.from_afar(rig.token("sender", "acme"))
-    page = html.unescape(sender.get(f"/jobs/{job.job_id}", headers=HTML).text)
-    assert "Row 12 is a total and was left out." in page
-    assert "to keep" not in page
-    assert "setting that decides it" not in page
+def test_a_sender_reads_what_to_fix_in_their_language_and_nothing_of_the_engine(rig: ApiRig):
+    shown, note = artifact("Pay"), {"code": "rows_total", "severity": "info", "message": "to keep: {}", "sheet": "Pay"}
+    cell = {"code": "type_error", "entry": "email", "severity": "error", "message": "is no email", "cell": "B2"}
+    shown["validation"]["findings"] = [note, {**cell, "sheet": "Pay", "field": "email"}]
+    files = {"artifact.json": json.dumps(shown).encode(), "logs.txt": b"GET /"}
+    job = rig.job("told", state=State.SUCCEEDED, ended_at=2.0, files=files)
+    assert "to keep" in html.unescape(rig.client.get(f"/jobs/{job.job_id}", headers=HTML).text)
+    sender, at = rig.from_afar(rig.token("sender", "acme")), f"/jobs/{job.job_id}"
+    page = html.unescape(sender.get(at, headers=HTML | {"Accept-Language": "de"}).text)
+    assert "Was zu korrigieren ist" in page
+    assert "1 Zelle ist keine gültige E-Mail-Adresse." in page
+    for words in ("to keep", "artifact.json", "Timeline", "/logs", "type_error", "data-post"):
+        assert words not in page, words
+    assert 'href="/">Ihre Dateien' in page
+    rig.stack.store.put(f"{job_folder(job)}artifact.json", b'{"validation": 3}')
+    assert sender.get(at, headers=HTML).status_code == 200
+

@@ -2,7 +2,8 @@
 
 python -m tests.bench.bench_pages [--small N] [--large N] [--rounds N] [--stale | --cold] [--heights]
 
-Costs are CPU time in this process, in turns; beside them stands how many rows of the table were read. The facade keeps
+Costs are CPU time in this process, in turns; beside them stand the steps that SQLite took. Both tables have as many
+failures and waiting questions, which pages list. The facade keeps
 answers for moments, as for people who use the pages. With `--stale` these moments are over: everything is asked again,
 except counters of days that are over. With `--cold` the process has just started, and reads these too: more, until
 senders have four weeks of them.
@@ -16,7 +17,7 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from tests.support.console import ApiRig, api_rig
 
 SENDERS = 200
 SPREAD_SECONDS = 20 * 86400.0
+FAILED, ASKING = 300, 97  # of all jobs, however many there are
 MOST_KB, MOST_TIMES = 300, 1.5
 PAGES = {
     "home": "/", "home, week": "/?range=week", "home of a tenant": "/?tenant=t003", "senders": "/senders",
@@ -43,11 +45,17 @@ PAGES = {
 }  # fmt: skip
 
 
+def _is_one_of(some: int, n: int, of: int) -> bool:
+    """Whether a job is one of some that are spread evenly over all."""
+    return n * some % of < some
+
+
 def job(n: int, of: int, now: float) -> Job:
     """Jobs of three weeks; some fail, and a tenth of the senders gets worse."""
     sender = n % SENDERS
     at = now - SPREAD_SECONDS * (of - n) / of
-    state = State.FAILED if n % 29 == 0 else State.REVIEW if n % 997 == 0 else State.SUCCEEDED
+    fails, asks = _is_one_of(FAILED, n, of), _is_one_of(ASKING, n + 1, of)
+    state = State.REVIEW if asks else State.FAILED if fails else State.SUCCEEDED
     ref = ObjectRef(key=f"inbox/t{sender:03d}/d{n}/manifest.json", version="0" * 64, digest="0" * 64, size=300)
     wrong = 35 if sender % 10 == 0 and n > of - 2 * SENDERS else n % 3
     error = JobError(verdict=Verdict.RULE_ERROR, message="it broke") if state is State.FAILED else None
@@ -116,22 +124,23 @@ def asked(path: str, n: int) -> str:
     return path.format(one=f"t{k % SENDERS:03d}-members-{k:08d}")
 
 
-class RowCount:
-    """Counts the rows that a table gives: jobs, counters, everything in a tuple or a page."""
+class StepCount:
+    """Counts the steps of SQLite's machine that a table takes to answer: the same however busy the computer is."""
 
-    def __init__(self, table: object) -> None:
-        self.rows = 0
-        for name in ("get", "page", "line", "attention", "ends", "sender_ends", "tally", "pauses", "resolutions"):
-            setattr(table, name, self._counted(getattr(table, name)))
+    EACH = 10  # steps between two counts
 
-    def _counted(self, ask: Callable[..., Any]) -> Callable[..., Any]:
-        def counting(*given: Any, **named: Any) -> Any:
-            found = ask(*given, **named)
-            listed = getattr(found, "jobs", getattr(found, "tenants", found))
-            self.rows += len(listed) if isinstance(listed, tuple | list | dict) else 1
-            return found
+    def __init__(self, table: Any) -> None:
+        self.steps = 0
+        self._read = table._db.read
+        table._db.read = self._counted
 
-        return counting
+    def _counted(self) -> Any:
+        db = self._read()
+        db.set_progress_handler(self._add, self.EACH)
+        return db
+
+    def _add(self) -> None:
+        self.steps += self.EACH
 
 
 def expire(facade: Facade) -> None:
@@ -145,11 +154,11 @@ def expire(facade: Facade) -> None:
 
 def measure(rigs: dict[int, ApiRig], rounds: int, *, answers: str) -> None:
     small, large = sorted(rigs)
-    counts = {n: RowCount(rig.stack.table) for n, rig in rigs.items()}
-    print(f"{'page':<20} {'ms at ' + str(small):>14} {'ms at ' + str(large):>14} {'times':>6} {'KB':>6} {'rows':>12}")
+    counts = {n: StepCount(rig.stack.table) for n, rig in rigs.items()}
+    print(f"{'page':<20} {'ms at ' + str(small):>14} {'ms at ' + str(large):>14} {'times':>6} {'KB':>6} {'steps':>14}")
     for name, path in PAGES.items():
         taken: dict[int, list[float]] = {n: [] for n in rigs}
-        rows: dict[int, int] = {}
+        steps: dict[int, int] = {}
         weight = 0
         for turn in range(rounds + 1):
             for n, rig in rigs.items():
@@ -158,19 +167,19 @@ def measure(rigs: dict[int, ApiRig], rounds: int, *, answers: str) -> None:
                     object.__setattr__(rig.context, "facade", Facade(rig.stack))  # nothing is remembered
                 elif answers == "stale":
                     expire(rig.context.facade)
-                counts[n].rows = 0
+                counts[n].steps = 0
                 began = time.process_time()
                 answer = rig.client.get(asked(path, n), headers={"Accept": "text/html"})
                 spent = (time.process_time() - began) * 1000
                 answer.raise_for_status()
-                weight, rows[n] = max(weight, len(answer.content)), counts[n].rows
+                weight, steps[n] = max(weight, len(answer.content)), counts[n].steps
                 if turn:
                     taken[n].append(spent)
         few, many = (min(taken[n]) for n in (small, large))
         middle = statistics.median(taken[large])
         wrong = "  TOO SLOW" * (many / few > MOST_TIMES) + "  TOO HEAVY" * (weight > MOST_KB * 1024)
-        read = f"{rows[small]} {rows[large]}"
-        costs = f"{few:>14.1f} {many:>14.1f} {many / few:>6.2f} {weight / 1024:>6.0f} {read:>12}"
+        read = f"{steps[small]} {steps[large]}"
+        costs = f"{few:>14.1f} {many:>14.1f} {many / few:>6.2f} {weight / 1024:>6.0f} {read:>14}"
         print(f"{name:<20} {costs}  median {middle:.1f}{wrong}")
 
 

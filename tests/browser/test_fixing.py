@@ -150,6 +150,11 @@ def test_the_grid_is_accessible_and_says_what_to_do_without_scripts(visit, conso
     expect(page.locator("td.wrong").first).to_be_visible()
     serious = [one for one in Axe().run(page).response["violations"] if one["impact"] in ("serious", "critical")]
     assert not serious
+    page.locator("td.wrong").first.click()
+    page.locator("td.wrong").first.click()  # a second tap, where there are no keys
+    expect(page.locator("td input")).to_be_focused()
+    german = visit(f"/jobs/{job}/fix", scope="sender", tenant="acme", locale="de-DE")
+    expect(german.locator("#fix-count")).to_have_text("2 Zeilen haben Fehler")
     bare = visit(f"/jobs/{job}/fix", java_script_enabled=False)
     expect(bare.get_by_role("link", name="download rejects.xlsx")).to_be_visible()
 

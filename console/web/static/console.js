@@ -505,6 +505,7 @@ document.addEventListener("change", (event) => {
 const starts = {
   home: watch,
   jobs: watch,
+  "own-job": watch,
   job: () => whileSeen(follow, () => source && source.close()),
   drop: dropPage,
   review: () => {

@@ -7,6 +7,12 @@ const CHECK_AFTER = 800; // milliseconds after the last change
 const MOST = 10000; // changes of one submission, as the server takes them
 const CHECKED_ROWS = 200; // of the latest changes, in one check
 
+const words = fix ? JSON.parse(fix.dataset.words) : {};
+const language = document.documentElement.querySelector("main").lang;
+const number = (count) => count.toLocaleString(language);
+const sentence = (key, facts = {}) => Object.entries(facts).reduce((text, [name, fact]) => text.replace(`{${name}}`, () => fact), words[key]);
+const counted = (key, count) => sentence(`${key}_${count === 1 ? "one" : "many"}`, { count: number(count) });
+
 const grid = { sheets: [], at: 0, edits: new Map(), wrong: new Map(), undo: [], cell: [0, 0], from: [0, 0], input: null, timer: 0, sent: false, of: "" };
 const sheet = () => grid.sheets[grid.at];
 const place = (row, column, at = grid.at) => `${at}/${grid.sheets[at].rows[row][0]}/${column + 1}`;
@@ -84,9 +90,9 @@ function showState() {
   const cells = grid.edits.size;
   const [row, column] = grid.cell;
   const message = sheet().rows.length ? messageOf(row, column) : "";
-  $("#fix-message").textContent = message ? `${sheet().header[column] || "Column"}, row ${rowName(row)}: ${message}` : "\u00a0";
+  $("#fix-message").textContent = message ? sentence("place", { column: sheet().header[column] || "?", row: rowName(row), message }) : "\u00a0";
   $("#fix-submit").disabled = !cells || cells > MOST;
-  $("#fix-submit").textContent = cells ? `Submit ${cells.toLocaleString("en")} ${cells === 1 ? "change" : "changes"}${cells > MOST ? `: at most ${MOST.toLocaleString("en")} at once` : ""}` : "Submit";
+  $("#fix-submit").textContent = cells ? counted("submit", cells) + (cells > MOST ? `: ${sentence("most", { count: number(MOST) })}` : "") : words.submit;
   $("#fix-undo").disabled = !grid.undo.length;
 }
 
@@ -136,7 +142,7 @@ function edit(text) {
   const input = document.createElement("input");
   input.value = text ?? shown(row, column);
   input.maxLength = 32767;
-  input.setAttribute("aria-label", `${sheet().header[column]}, row ${rowName(row)}`);
+  input.setAttribute("aria-label", sentence("place", { column: sheet().header[column] || "?", row: rowName(row), message: "" }));
   const choices = sheet().choices[column];
   if (choices) {
     const list = document.createElement("datalist");
@@ -189,7 +195,7 @@ function nextWrong() {
     const [row, column] = [Math.floor(at / header.length), at % header.length];
     if (look(row, column) === "wrong") return move(row, column);
   }
-  say("No cell is marked as wrong any more.");
+  say(words.done);
   return undefined;
 }
 
@@ -219,7 +225,7 @@ const asEdits = (entries) => entries.map(([at, text]) => [...at.split("/").map(N
 async function check() {
   const latest = [...grid.edits].slice(-CHECKED_ROWS);
   if (!latest.length) return;
-  $("#fix-count").textContent = "Checking …";
+  $("#fix-count").textContent = words.checking;
   let answer = null;
   try {
     const response = await request("POST", `${fix.dataset.at}/fix/check`, { of: grid.of, edits: asEdits(latest) });
@@ -230,12 +236,12 @@ async function check() {
     answer = response.ok ? await response.json() : null;
   } catch { /* said below */ }
   if (!answer || !answer.checked) {
-    $("#fix-count").textContent = "These rows cannot be checked here; submit to see what the whole file gives.";
+    $("#fix-count").textContent = words.unchecked;
     return;
   }
   const wrong = new Map(answer.wrong.map((one) => [`${one.sheet}/${one.row}/${one.column}`, one.message]));
   for (const [at, text] of latest) if (grid.edits.get(at) === text) grid.wrong.set(at, wrong.get(at) || "");
-  $("#fix-count").textContent = answer.wrong.length ? `${answer.wrong.length} still wrong in the rows you changed` : "What you changed fits the rules.";
+  $("#fix-count").textContent = answer.wrong.length ? sentence("still", { count: number(answer.wrong.length) }) : words.fits;
   if (!grid.input) draw({ focus: document.activeElement?.matches("td[data-at]") });
 }
 
@@ -250,7 +256,7 @@ async function submit() {
 function show(at) {
   grid.at = at;
   const head = document.createElement("tr");
-  for (const name of ["Row", ...sheet().header]) {
+  for (const name of [words.row, ...sheet().header]) {
     const cell = document.createElement("th");
     cell.scope = "col";
     cell.textContent = name;
@@ -266,7 +272,7 @@ function show(at) {
 async function load() {
   const answer = await send("GET", `${fix.dataset.at}/fix/rows`);
   if (!answer) {
-    $("#fix-count").textContent = "The rows cannot be shown here; download rejects.xlsx instead.";
+    $("#fix-count").textContent = words.missing;
     return;
   }
   const { sheets, rows, shown: there, of } = await answer.json();
@@ -274,9 +280,9 @@ async function load() {
   const select = $("#fix-sheets select");
   select.append(...sheets.map((one, n) => Object.assign(document.createElement("option"), { value: n, textContent: one.name })));
   $("#fix-sheets").hidden = sheets.length < 2;
-  $("#fix-count").textContent = `${rows.toLocaleString("en")} ${rows === 1 ? "row has" : "rows have"} errors`;
+  $("#fix-count").textContent = counted("errors", rows);
   $("#fix-cut").hidden = there === rows;
-  $("#fix-cut").textContent = `The first ${there.toLocaleString("en")} are here; the others are in rejects.xlsx and come back after you submit.`;
+  $("#fix-cut").textContent = sentence("cut", { count: number(there) });
   show(0);
 }
 
@@ -287,10 +293,12 @@ if (fix) {
     const cell = event.target.closest("td[data-at]");
     if (!cell || event.target === grid.input) return;
     event.preventDefault();
+    const [row, column] = cell.dataset.at.split("/").map(Number);
+    const again = document.activeElement === cell && !event.shiftKey; // a second tap: phones have no keys to edit by
     grid.input?.blur();
-    move(...cell.dataset.at.split("/").map(Number), { extend: event.shiftKey });
+    if (again) edit();
+    else move(row, column, { extend: event.shiftKey });
   });
-  fix.addEventListener("dblclick", (event) => { if (event.target.closest("td[data-at]")) edit(); });
   fix.addEventListener("paste", (event) => {
     if (grid.input || !event.target.closest("td[data-at]")) return;
     event.preventDefault();
