@@ -26,7 +26,7 @@ from runner.comparisons import Inspections, ResultUnreadable
 from runner.engine.common import a1
 from runner.engine.contract import OutputName
 
-_ROWS: Final = 30  # that are drawn of a sheet
+_ROWS: Final = 20  # that are drawn of a sheet
 _COLUMNS: Final = 40
 _SHEETS: Final = 3
 _OUT_ROWS: Final = 15

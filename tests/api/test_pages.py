@@ -450,4 +450,3 @@ def test_a_sender_reads_what_to_fix_in_their_language_and_nothing_of_the_engine(
     assert 'href="/">Ihre Dateien' in page
     rig.stack.store.put(f"{job_folder(job)}artifact.json", b'{"validation": 3}')
     assert sender.get(at, headers=HTML).status_code == 200
-

@@ -48,6 +48,7 @@ def test_a_file_dragged_in_is_followed_to_its_end_and_explained(visit):
 
     findings = page.locator("#findings tbody tr")
     everything = findings.count()
+    page.locator("#findings > summary").click()
     page.get_by_label("Kind").select_option("type_error")
     page.locator("#findings").get_by_role("button", name="Filter").click()
     page.wait_for_url("**code=type_error**")
