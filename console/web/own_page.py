@@ -79,14 +79,14 @@ def own(call: Call) -> Response:
 def own_job(call: Call, job: Job) -> Response:
     """One file of a sender: what became of it, and what to do."""
     text = words(call.request.headers.get("accept-language", ""))
-    said, colour = verdict(job, text)
+    sentence, colour = verdict(job, text)
     artifact = call.context.facade.artifact(job) if job.ended else None
     return page(
         call,
         "own_job.html",
         text=text,
         job=job,
-        verdict=said,
+        verdict=sentence,
         colour=colour,
         steps=_steps(job, text),
         fixes=fixes_for_senders(artifact, text["language"]),
