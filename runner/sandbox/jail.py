@@ -266,13 +266,12 @@ class Jailer:
                         processes=limits.processes + self._needs_warden(session),
                     )
                 )
-            box = self._box(stack, session, isolation, canary)
+            box = self._box(stack, session, isolation, canary, group)
             stack.callback(box.close)
             stack.callback(box.kill)  # it must not outlive this call
             self._check_lockdown(box, network=order.network)
-            if group is not None:
-                for pid in box.pids:
-                    _put_in(group, pid)
+            for pid in box.pids[1:]:
+                _put_in(group, pid)  # the engine, which may have been forked before the warden was put there
 
             def kernel() -> Kernel | None:
                 return group.seen() if group is not None else None
@@ -311,18 +310,20 @@ class Jailer:
     def close(self) -> None:
         self._pool.close()
 
-    def _box(self, stack: ExitStack, session: Session, isolation: Isolation, canary: Path | None) -> Box:
-        """A box from the tenant's zygote or, if that fails, from a new one."""
+    def _box(
+        self, stack: ExitStack, session: Session, isolation: Isolation, canary: Path | None, group: Group | None
+    ) -> Box:
+        """A box from the tenant's zygote or, if that fails, from a new one; its first process is in the group."""
         order = session.order
         if self.warm:
             try:
                 zygote = stack.enter_context(self._pool.zygote(order.tenant, network=order.network))
-                return self._start(zygote, session, isolation, canary)
+                return self._start(zygote, session, isolation, canary, group)
             except SandboxUnavailable:
                 self._pool.discard(order.tenant, network=order.network)
         zygote = self._make(order.network, order)
         stack.callback(zygote.close)
-        return self._start(zygote, session, isolation, canary)
+        return self._start(zygote, session, isolation, canary, group)
 
     def _make(self, network: bool, order: BoxOrder | None = None) -> ZygoteProcess:  # noqa: FBT001 - a factory
         plan = self.build.plan(self._engine, network=network, root=self._root, warm=order is None)
@@ -334,6 +335,7 @@ class Jailer:
         session: Session,
         isolation: Isolation,
         canary: Path | None,
+        group: Group | None,
     ) -> Box:
         order = session.order
         root = self.build.box_root or str(order.scratch.resolve())
@@ -358,7 +360,13 @@ class Jailer:
         order_fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             handed = [order_fd, *(session.fds[target] for target in targets), *session.warden_fds]
-            return zygote.start(request, handed, processes=1 + self._needs_warden(session))
+            return zygote.start(
+                request,
+                handed,
+                processes=1 + self._needs_warden(session),
+                # The kernel takes some milliseconds to move a process; at the same time the box locks itself down.
+                forked=lambda pid: _put_in(group, pid),
+            )
         finally:
             os.close(order_fd)
 
@@ -397,9 +405,13 @@ def _own_namespace(kind: str) -> str:
     return os.readlink(f"/proc/self/ns/{kind}")  # noqa: PTH115 - beside the other
 
 
-def _put_in(group: Group, pid: int) -> None:
+def _put_in(group: Group | None, pid: int) -> None:
+    """Move a process into a box's group, if the box has one; what has ended already says why when it is waited for."""
     try:
-        group.add(pid)
+        if group is not None:
+            group.add(pid)
+    except ProcessLookupError:
+        return
     except OSError as error:
         raise SandboxUnavailable(f"cannot move the box into its control group: {error}") from error
 

@@ -136,8 +136,11 @@ class ZygoteProcess:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def start(self, request: BoxRequest, fds: Sequence[int], *, processes: int) -> Box:
-        """Fork a locked-down box of this many processes; raises SandboxUnavailable if that fails."""
+    def start(self, request: BoxRequest, fds: Sequence[int], *, processes: int, forked: Callable[[int], None]) -> Box:
+        """Fork a locked-down box of this many processes; raises SandboxUnavailable if that fails.
+
+        `forked` is called with the pid of the first one while that locks itself down.
+        """
         report, report_theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         gate, gate_theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pidfd = -1
@@ -150,12 +153,13 @@ class ZygoteProcess:
             words, pidfd = _receive(report)
             if pidfd < 0:
                 raise SandboxUnavailable(f"no box from the zygote: {words.get('setup_problem', 'it ended')}")
+            pid = _pid_of(pidfd)
+            forked(pid)
             for _ in range(processes):
                 answer = gate.recv(1000)
                 if answer != GO:
                     text = answer.decode("utf-8", "replace") or "it ended at once"
                     raise SandboxUnavailable(f"the box could not lock itself down: {text}")
-            pid = _pid_of(pidfd)
             pids = (pid, *(children(pid) if processes > 1 else ()))
             if len(pids) != processes:
                 raise SandboxUnavailable("the box has lost its engine, or this kernel does not list children")
