@@ -450,6 +450,7 @@ class Artifact:
                 "type": column.field.type if column.field else None,
                 **({"added": column.added} if column.added else {}),
                 **({"unique": True} if column.field is not None and column.field.unique else {}),
+                **({"label": column.field.label} if column.field is not None and column.field.label else {}),
             }
             for number, column in enumerate(self.columns, 1)
         ]

@@ -232,6 +232,7 @@ class OutputColumnPart(TypedDict):
     type: str | None
     added: NotRequired[str]
     unique: NotRequired[bool]
+    label: NotRequired[str]
 
 
 class ExtraSheet(TypedDict):

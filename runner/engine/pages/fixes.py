@@ -32,6 +32,7 @@ class _Kind(NamedTuple):
     column: str  # its letters
     header: str
     field: str
+    label: str  # of the field, for people
     code: str
     entry: str
     params: tuple[tuple[str, str | int], ...]
@@ -117,6 +118,7 @@ class _PlaceNames(NamedTuple):
     """How the places of findings are named to the sender."""
 
     headers: Mapping[tuple[str, str], str]  # by table and letters of the column
+    labels: Mapping[str, str]  # by field
     with_file: bool  # there are several files, so each is named
     with_sheet: bool
 
@@ -125,7 +127,8 @@ class _PlaceNames(NamedTuple):
         """Learn from an artifact how places in the inputs of its job are named."""
         files = sum(source["role"] != "auxiliary" for source in artifact["inputs"])
         headers = {(part["table"], part["column"]): part["header"] or "" for part in artifact["mapping"]}
-        return cls(headers, with_file=files > 1, with_sheet=len(artifact["sheets"]) > 1)
+        labels = {str(part["field"]): str(part["label"]) for part in artifact["output"]["columns"] if part.get("label")}
+        return cls(headers, labels, with_file=files > 1, with_sheet=len(artifact["sheets"]) > 1)
 
 
 def _is_to_fix(finding: Mapping[str, Any]) -> bool:
@@ -147,6 +150,7 @@ def _kind_of(finding: Mapping[str, Any], places: _PlaceNames, words: Catalogue) 
         column=column,
         header=places.headers.get((finding.get("table", ""), column), ""),
         field=str(finding.get("field") or ""),
+        label=places.labels.get(str(finding.get("field")), ""),
         code=code,
         entry=entry,
         params=tuple((finding.get("params") or {}).items()),
@@ -215,8 +219,9 @@ def _draw_group(
     """Draw a group as an item of the list: where, what, what to do, and its cells. `counts`: as `_exact_counts` returns
     them."""
     count = counts.get((kind.code, kind.severity, kind.field), len(group.cells))
-    sentences = sentence({**kind._asdict(), "params": dict(kind.params)}, words, count)
-    place = escape(where({**kind._asdict(), "input": kind.file, "row": None}, words))
+    shown = {**kind._asdict(), "field": kind.label or kind.field}
+    sentences = sentence({**shown, "params": dict(kind.params)}, words, count)
+    place = escape(where({**shown, "input": kind.file, "row": None}, words))
     severity = escape(kind.severity)
     return (
         f'<li class="{severity}"><b class="{severity}-text">'

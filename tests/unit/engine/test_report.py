@@ -12,6 +12,7 @@ from runner.engine.pages import drawing
 from runner.engine.pages.fixes import fixes
 from runner.engine.pages.messages import LANGUAGES, catalogue
 from runner.engine.pages.report import FailedJob, failure_report, report
+from tests.support.engine_jobs import run_job
 from tests.support.samples import artifact
 
 SAMPLE = artifact("Pay")
@@ -111,6 +112,14 @@ def test_what_to_fix_is_reported_once_for_all_cells_of_a_column_in_the_senders_c
     assert "2 cells are not numbers." in said
     assert "1 cell is not a valid date." in said
     assert "A3 , A5" in " ".join(said.split())
+
+
+def test_a_field_has_the_name_that_the_manifest_gives_it_for_people(tmp_path):
+    fields = [{"name": "id"}, {"name": "iban", "label": "Account <IBAN>", "required": True}]
+    done = run_job(tmp_path, [["id"], ["M1"]], fields=fields)
+    page = report(done.artifact)
+    assert "required field “Account &lt;IBAN&gt;”" in page
+    assert "write “Account &lt;IBAN&gt;” into the header" in page
 
 
 def test_a_group_counts_also_the_cells_that_are_not_listed():
