@@ -128,6 +128,13 @@ class LoadBatch:
     columns: tuple[LoadColumn, ...]
     digest: str  # of the rows
     delimiter: str = ","
+    corrects: str = ""  # the job of the first drop, where this result was made of its corrected rejects
+    place: int = 0  # among the corrections of that drop; each has the rows of the drop and of all before it
+
+    @property
+    def first_job(self) -> str:
+        """The job of the drop that this result is of, or corrects."""
+        return self.corrects or self.job_id
 
 
 class LoadRefused(Exception):

@@ -7,6 +7,7 @@ has, cannot; there the file, which was verified cell by cell, is read row by row
 import json
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -42,8 +43,9 @@ class LoadedTables(Protocol):
         """Put the rows into the table; returns how many of the job are in it then.
 
         A second call with the same digest changes nothing; one with another digest replaces the job's own rows. An
-        older result of a line whose newer one is loaded changes nothing either (0), unless it only appends. Raises
-        LoadRefused or LoadFailed.
+        older result of a line whose newer one is loaded changes nothing either (0), unless it only appends. A result
+        that corrects a drop takes the place of the drop's own, which changes nothing once a correction is loaded.
+        Raises LoadRefused or LoadFailed.
         """
         ...
 
@@ -119,6 +121,10 @@ class Loads:
                 job_id=job.job_id, line=job.line, stamp=job.stamp, rule=rule, columns=columns_of(schema),
                 digest=fetched.sha256, delimiter=_delimiter(schema),
             )  # fmt: skip
+            if job.mends is not None:  # it comes where the drop that it corrects came, however late
+                line, stamp = replace(job, subject=job.mends.subject).line, job.mends.stamp
+                place = max(1, job.mends.place)
+                batch = replace(batch, line=line, stamp=stamp, corrects=job.mends.job_id, place=place)
             replaced = without_nuls(rows)
             return tables.load(batch, rows), replaced
 

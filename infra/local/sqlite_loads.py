@@ -41,7 +41,8 @@ csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))
 _LEDGER: Final = (
     """CREATE TABLE IF NOT EXISTS ade_loads (
       job_id TEXT NOT NULL, name TEXT NOT NULL, line TEXT NOT NULL, stamp REAL NOT NULL, digest TEXT NOT NULL,
-      rows INTEGER NOT NULL, loaded_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (job_id, name))""",
+      rows INTEGER NOT NULL, loaded_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, corrects TEXT,
+      place INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (job_id, name))""",
     "CREATE TABLE IF NOT EXISTS ade_replaced (job_id TEXT NOT NULL, name TEXT NOT NULL, row TEXT NOT NULL)",
     "CREATE INDEX IF NOT EXISTS ade_replaced_job ON ade_replaced (job_id, name)",
 )
@@ -64,11 +65,14 @@ class SqliteLoads:
             _remove_job(database, batch.job_id, name)
             row_id = _fit_table(database, batch, name)
             _stage(database, batch, rows)
+            _make_room_for_correction(database, batch, name)
             _make_room(database, batch, name, row_id)
             count = _move_over(database, batch, name)
+            origin = (batch.line, batch.stamp, batch.digest, batch.corrects or None, batch.place)
             database.execute(
-                "INSERT INTO ade_loads (job_id, name, line, stamp, digest, rows) VALUES (?, ?, ?, ?, ?, ?)",
-                (batch.job_id, name, batch.line, batch.stamp, batch.digest, count),
+                "INSERT INTO ade_loads (job_id, name, line, stamp, digest, corrects, place, rows)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (batch.job_id, name, *origin, count),
             )
             return count
 
@@ -112,6 +116,9 @@ class SqliteLoads:
                 database.execute("BEGIN IMMEDIATE")
                 for statement in _LEDGER:
                     database.execute(statement)
+                if "place" not in {row[1] for row in database.execute("PRAGMA table_info(ade_loads)")}:
+                    database.execute("ALTER TABLE ade_loads ADD COLUMN corrects TEXT")  # a ledger of an earlier version
+                    database.execute("ALTER TABLE ade_loads ADD COLUMN place INTEGER NOT NULL DEFAULT 0")
                 yield database
                 database.execute("COMMIT")
         except sqlite3.OperationalError as error:
@@ -141,6 +148,12 @@ def _loaded(database: sqlite3.Connection, batch: LoadBatch, name: str) -> int | 
     ).fetchone()
     if found is not None and found[0] == batch.digest:
         return int(found[1])
+    corrected = database.execute(
+        "SELECT 1 FROM ade_loads WHERE corrects = ? AND name = ? AND place > ? LIMIT 1",
+        (batch.first_job, name, batch.place),
+    ).fetchone()
+    if corrected is not None:
+        return 0
     newer = database.execute(
         "SELECT 1 FROM ade_loads WHERE line = ? AND name = ? AND stamp > ? LIMIT 1", (batch.line, name, batch.stamp)
     ).fetchone()
@@ -206,6 +219,26 @@ def _value(column: LoadColumn, cell: str) -> object:
     return cell == "true" if column.type == "boolean" else cell
 
 
+def _make_room_for_correction(database: sqlite3.Connection, batch: LoadBatch, name: str) -> None:
+    """Put aside the rows of the results that this one corrects, all of which it has."""
+    earlier = "SELECT job_id FROM ade_loads WHERE name = ? AND (job_id = ? OR corrects = ?) AND place < ?"
+    first = batch.first_job
+    _put_aside(database, batch, name, f"{_quoted(JOB_COLUMN)} IN ({earlier})", (name, first, first, batch.place))
+
+
+def _put_aside(
+    database: sqlite3.Connection, batch: LoadBatch, name: str, which: str, values: tuple[object, ...] = ()
+) -> None:
+    """Delete rows by a condition and its values, and keep them for the day when the job is unloaded."""
+    present = [row[1] for row in database.execute(f"PRAGMA table_info({_quoted(name)})")]
+    gone = database.execute(f"SELECT {_listed(tuple(present))} FROM {_quoted(name)} WHERE {which}", values)
+    database.executemany(  # not json_object(): it takes 127 arguments, and rounds floats
+        "INSERT INTO ade_replaced VALUES (?, ?, ?)",
+        ((batch.job_id, name, json.dumps(dict(zip(present, row, strict=True)))) for row in gone),
+    )
+    database.execute(f"DELETE FROM {_quoted(name)} WHERE {which}", values)
+
+
 def _make_room(database: sqlite3.Connection, batch: LoadBatch, name: str, row_id: str) -> None:
     """Put aside what the new rows replace: the rows with their keys, or those of their partitions."""
     by = batch.rule.columns
@@ -229,13 +262,7 @@ def _make_room(database: sqlite3.Connection, batch: LoadBatch, name: str, row_id
         f"SELECT t.{ROW_COLUMN} FROM (SELECT {row_id} AS {ROW_COLUMN}, {keys} FROM {_quoted(name)}) AS t"
         f" JOIN (SELECT DISTINCT {keys} FROM ade_staged) AS s ON {same}"
     )
-    present = [row[1] for row in database.execute(f"PRAGMA table_info({_quoted(name)})")]
-    replaced = database.execute(f"SELECT {_listed(tuple(present))} FROM {_quoted(name)} WHERE {row_id} IN ({rowids})")
-    database.executemany(  # not json_object(): it takes 127 arguments, and rounds floats
-        "INSERT INTO ade_replaced VALUES (?, ?, ?)",
-        ((batch.job_id, name, json.dumps(dict(zip(present, row, strict=True)))) for row in replaced),
-    )
-    database.execute(f"DELETE FROM {_quoted(name)} WHERE {row_id} IN ({rowids})")
+    _put_aside(database, batch, name, f"{row_id} IN ({rowids})")
 
 
 def _key_text(value: object) -> str | None:

@@ -52,7 +52,8 @@ _LEDGER: Final = """
 CREATE TABLE IF NOT EXISTS {ledger} (
   job_id text NOT NULL, name text NOT NULL, line text NOT NULL, stamp double precision NOT NULL, digest text NOT NULL,
   rows bigint NOT NULL, loaded_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (job_id, name));
-ALTER TABLE {ledger} ADD COLUMN IF NOT EXISTS first_page bigint, ADD COLUMN IF NOT EXISTS end_page bigint;
+ALTER TABLE {ledger} ADD COLUMN IF NOT EXISTS first_page bigint, ADD COLUMN IF NOT EXISTS end_page bigint,
+  ADD COLUMN IF NOT EXISTS corrects text, ADD COLUMN IF NOT EXISTS place integer NOT NULL DEFAULT 0;
 CREATE TABLE IF NOT EXISTS {replaced} (job_id text NOT NULL, name text NOT NULL, row jsonb NOT NULL);
 CREATE INDEX IF NOT EXISTS ade_replaced_job ON {replaced} (job_id, name);
 """
@@ -90,6 +91,7 @@ class PostgresLoads:
                 return done
             self._remove_job(cursor, batch.job_id, batch.rule.table)
             types = self._fit_table(cursor, batch)
+            self._make_room_for_correction(cursor, batch)
             pages = self._pages(cursor, batch.rule.table)
             fits = all(types[column.name] == sql_type(column) for column in batch.columns)
             if batch.rule.mode == "append" and fits and not may_have_guards(rows, batch.delimiter):
@@ -152,7 +154,7 @@ class PostgresLoads:
         """Make what all loads of the schema need, if it is not there, and lock the table for this transaction."""
         made = sql.SQL(
             "SELECT to_regclass({}), to_regproc({}), (SELECT 1 FROM pg_attribute"
-            " WHERE attrelid = to_regclass({}) AND attname = 'end_page')"
+            " WHERE attrelid = to_regclass({}) AND attname = 'place')"
         ).format(f'"{self._schema}".ade_replaced', f'"{self._schema}".ade_job', f'"{self._schema}".ade_loads')
         if None in _fetch(cursor, made):
             self._lock(cursor, "")
@@ -174,6 +176,13 @@ class PostgresLoads:
         )  # fmt: skip
         if found and found[0] == batch.digest:
             return int(found[1])
+        corrected = _fetch(
+            cursor,
+            sql.SQL("SELECT 1 FROM {} WHERE corrects = %s AND name = %s AND place > %s LIMIT 1").format(self._ledger),
+            batch.first_job, batch.rule.table, batch.place,
+        )  # fmt: skip
+        if corrected:
+            return 0
         newer = _fetch(
             cursor,
             sql.SQL("SELECT 1 FROM {} WHERE line = %s AND name = %s AND stamp > %s LIMIT 1").format(self._ledger),
@@ -248,6 +257,17 @@ class PostgresLoads:
                 present[column.name] = wider
         return present
 
+    def _make_room_for_correction(self, cursor: psycopg.Cursor[Any], batch: LoadBatch) -> None:
+        """Put aside the rows of the results that this one corrects, all of which it has."""
+        earlier = sql.SQL(
+            "SELECT job_id, rows, first_page, end_page FROM {}"
+            " WHERE name = %s AND (job_id = %s OR corrects = %s) AND place < %s"
+        )
+        name, first = batch.rule.table, batch.first_job
+        cursor.execute(earlier.format(self._ledger), [name, first, first, batch.place])
+        for job_id, *noted in cursor.fetchall():
+            self._delete_rows(cursor, job_id, name, _Noted(*noted), aside_for=batch.job_id)
+
     def _make_room(self, cursor: psycopg.Cursor[Any], batch: LoadBatch, types: Mapping[str, str]) -> None:
         """Put aside what the new rows replace: the rows with their keys, or those of their partitions."""
         columns = [column for name in batch.rule.columns for column in batch.columns if column.name == name]
@@ -301,10 +321,11 @@ class PostgresLoads:
     def _note(self, cursor: psycopg.Cursor[Any], batch: LoadBatch, noted: _Noted) -> None:
         """Note a load in the ledger."""
         note = sql.SQL(
-            "INSERT INTO {} (job_id, name, line, stamp, digest, rows, first_page, end_page)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
+            "INSERT INTO {} (job_id, name, line, stamp, digest, corrects, place, rows, first_page, end_page)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
         )
-        facts = [batch.job_id, batch.rule.table, batch.line, batch.stamp, batch.digest, *noted]
+        origin = [batch.line, batch.stamp, batch.digest, batch.corrects or None, batch.place]
+        facts = [batch.job_id, batch.rule.table, *origin, *noted]
         cursor.execute(note.format(self._ledger), facts)
 
     def _remove_job(self, cursor: psycopg.Cursor[Any], job_id: str, name: str) -> int:
@@ -346,15 +367,27 @@ class PostgresLoads:
         cursor.execute(back, [job_id, name])
         return count
 
-    def _delete_rows(self, cursor: psycopg.Cursor[Any], job_id: str, name: str, noted: "_Noted") -> int:
-        """Delete a job's rows: in the pages that they went to, and elsewhere if these are not all. Returns how many."""
-        delete = sql.SQL("DELETE FROM {} WHERE {} = %s").format(self._table(name), sql.Identifier(JOB_COLUMN))
+    def _delete_rows(
+        self, cursor: psycopg.Cursor[Any], job_id: str, name: str, noted: "_Noted", *, aside_for: str | None = None
+    ) -> int:
+        """Delete a job's rows: in the pages that they went to, and elsewhere if these are not all. Returns how many.
+
+        `aside_for`: a job that puts them back when it is unloaded.
+        """
+        every = sql.SQL("DELETE FROM {} AS t WHERE {} = %s").format(self._table(name), sql.Identifier(JOB_COLUMN))
         pages = [f"({page or 0},0)" for page in (noted.first_page, noted.end_page)]
-        cursor.execute(delete + sql.SQL(" AND ctid >= %s::tid AND ctid < %s::tid"), [job_id, *pages])
-        count = cursor.rowcount
-        if count < noted.rows:
-            cursor.execute(delete, [job_id])
-            count += cursor.rowcount
+        count = 0
+        for delete, places in ((every + sql.SQL(" AND ctid >= %s::tid AND ctid < %s::tid"), pages), (every, [])):
+            if count < noted.rows and aside_for is None:
+                cursor.execute(delete, [job_id, *places])
+                count += cursor.rowcount
+            elif count < noted.rows:
+                put_aside = sql.SQL(
+                    "WITH gone AS ({} RETURNING to_jsonb(t.*) AS row) INSERT INTO {} SELECT %s, %s, row FROM gone"
+                )
+                query = put_aside.format(delete, self._replaced)
+                cursor.execute(query, [job_id, *places, aside_for, name])
+                count += cursor.rowcount
         return count
 
     def _table(self, name: str) -> sql.Identifier:

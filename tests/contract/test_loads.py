@@ -54,13 +54,13 @@ def tables(rig):
 FIELDS = [{"name": "id", "type": "string"}, {"name": "n", "type": "integer"}]
 
 
-def batch(job, text, tmp_path, *, stamp=1.0, line="l", fields=FIELDS, table="members", **rule):
+def batch(job, text, tmp_path, *, stamp=1.0, line="l", fields=FIELDS, table="members", corrects="", place=0, **rule):
     """A batch and its file."""
     file = tmp_path / f"{secrets.token_hex(4)}.csv"
     file.write_text(text, newline="")
     made = LoadBatch(
         job_id=job, line=line, stamp=stamp, digest=str(hash(text)), columns=columns_of({"fields": fields}),
-        rule=LoadRule(connection="local", table=table, **rule),
+        rule=LoadRule(connection="local", table=table, **rule), corrects=corrects, place=place,
     )  # fmt: skip
     return made, file
 
@@ -176,6 +176,32 @@ def test_a_key_that_comes_twice_is_refused_and_changes_nothing(rig, tables, tmp_
     with pytest.raises(LoadRefused, match="more than once"):
         tables.load(*batch("j1", "id,n\r\na,5\r\na,6\r\n", tmp_path, line="y", **UPSERT))
     assert rig.rows("members", "id", "n") == [("a", 1), ("b", 2)]
+
+
+@pytest.mark.parametrize(
+    "rule", [{}, UPSERT, {"mode": "replace", "columns": ("id",)}], ids=["append", "upsert", "replace"]
+)
+def test_a_corrected_result_takes_the_place_of_the_drops_own_and_undoing_it_puts_that_back(rig, tables, tmp_path, rule):
+    second = {"corrects": "first", "place": 2, **rule}
+    tables.load(*batch("other", "id,n\r\nz,9\r\n", tmp_path, line="other", **rule))
+    tables.load(*batch("first", "id,n\r\na,1\r\nwrong,2\r\n", tmp_path, **rule))
+    assert tables.load(*batch("c2", "id,n\r\na,1\r\nb,2\r\nc,3\r\n", tmp_path, **second)) == 3
+    corrected = [("c2", "a", 1), ("c2", "b", 2), ("c2", "c", 3), ("other", "z", 9)]
+    assert rig.rows("members", "_ade_job", "id", "n") == corrected
+    assert tables.load(*batch("c1", ONE, tmp_path, corrects="first", place=1, **rule)) == 0, "it has less than c2"
+    assert tables.load(*batch("first", TWO, tmp_path, **rule)) == 0, "and so has the drop itself"
+    with pytest.raises(LoadRefused, match="unload c2 first"):
+        tables.unload("first")
+    assert rig.rows("members", "_ade_job", "id", "n") == corrected
+    assert tables.unload("c2") == 3
+    assert rig.rows("members", "id", "n") == [("a", 1), ("wrong", 2), ("z", 9)]
+
+
+def test_a_correction_of_an_older_version_comes_too_late(rig, tables, tmp_path):
+    tables.load(*batch("v1", ONE, tmp_path, **UPSERT))
+    tables.load(*batch("v2", TWO, tmp_path, stamp=2.0, **UPSERT))
+    assert tables.load(*batch("c1", "id,n\r\nb,7\r\n", tmp_path, corrects="v1", place=1, **UPSERT)) == 0
+    assert rig.rows("members", "id", "n") == [("a", 1), ("b", 3), ("c", 4)]
 
 
 def test_a_replacement_replaces_whole_partitions(rig, tables, tmp_path):
@@ -623,5 +649,7 @@ def test_a_ledger_of_an_earlier_version_is_read(tmp_path):
     tables = open_tables(rig.url, rig.schema)
     tables.load(*batch("j1", ONE, tmp_path))
     with psycopg.connect(rig.url) as database:
-        database.execute(f'ALTER TABLE "{rig.schema}".ade_loads DROP first_page, DROP end_page')
+        database.execute(
+            f'ALTER TABLE "{rig.schema}".ade_loads DROP first_page, DROP end_page, DROP corrects, DROP place'
+        )
     assert tables.unload("j1") == 2

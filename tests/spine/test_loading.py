@@ -1,8 +1,10 @@
 """A result goes into a table once, whatever happens on the way."""
 
+import io
 import json
 import sqlite3
 
+import openpyxl
 import pytest
 
 from core.jobs import State
@@ -69,6 +71,24 @@ def test_a_database_that_is_away_takes_it_later_without_another_run(world, runne
     finish(world, runner)
     (job,) = world.jobs()
     assert (len(rows(world)), job.attempts_total, job.notices) == (1, 1, ())
+
+
+def test_a_result_of_corrected_rejects_takes_the_place_of_the_rows_of_the_first(world, runner):
+    checked = {"fields": [{"name": "id"}, {"name": "n", "type": "integer"}], "on_error": "split"}
+    output = {**LOADED["output"], "rejects": True}
+    world.intake.changed(world.drop(body=b"id,n\n1,1\n2,x\n3,3\n", **checked, output=output))
+    finish(world, runner)
+    (first,) = world.jobs()
+    assert [row[:2] for row in rows(world)] == [(first.job_id, "1"), (first.job_id, "3")]
+    book = openpyxl.load_workbook(io.BytesIO(world.store.read(job_folder(first) + "rejects.xlsx", limit=1 << 20)))
+    book.worksheets[0]["B2"] = 2
+    fixed = io.BytesIO()
+    book.save(fixed)
+    world.intake.changed([world.put("inbox/acme/d/fixed.xlsx", fixed.getvalue())])
+    finish(world, runner)
+    (second,) = [job for job in world.jobs() if job.job_id != first.job_id]
+    assert second.state is State.SUCCEEDED, second.error
+    assert [row[:2] for row in rows(world)] == [(second.job_id, "1"), (second.job_id, "2"), (second.job_id, "3")]
 
 
 def test_a_load_that_fails_as_nobody_expected_is_tried_less_and_less_and_keeps_no_notice_back(world, runner):
