@@ -410,7 +410,7 @@ class EngineJob:
         """Make what asks a person, if the manifest lets it; fields with values from elsewhere need no column."""
         valued = {f.name for f in fields if f.default is not None or f.constant is not None}
         valued |= {*package.transforms, *self.supplied.fields, *(f.name for f in fields if f.is_computed)}
-        return Asking(self.order, self.options, self.answers, fields, valued=valued)
+        return Asking(self.order, self.options, self.answers, fields, fields_with_values=valued)
 
     def _ask(
         self, asking: Asking, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]
@@ -425,7 +425,7 @@ class EngineJob:
             self._decide_each(sources, supposed, fields, guessed)
             questions += asking.ask_ahead(supposed, tables, guessed.readings)
         if self.options.on_drift == "review" and not self.order.corrections and self.last_drop.has_other_columns:
-            questions += asking.ask_drift(self.last_drop.words)
+            questions += asking.ask_drift(self.last_drop.changes_in_words)
         if questions:
             raise asking.stop(questions)
 

@@ -28,10 +28,10 @@ from runner.engine.surveying.partitions import FOUND, OTHER, PartitionDoubt
 from runner.engine.tables.sources import SourceTable
 from runner.engine.values.convention_choices import ColumnDecision, Convention, ConventionChoice
 
-_LAST_ROW: Final = 1_048_576
-_REMEMBERED: Final = 2_000  # answers of a decision that a memory gets to know
+_LAST_SHEET_ROW: Final = 1_048_576
+_MAX_REMEMBERED: Final = 2_000  # answers of a decision that a memory gets to know
 # What a reading makes of a column's convention.
-_CHANGES: Final[dict[str, dict[str, Any]]] = {
+_CONVENTION_CHANGES: Final[dict[str, dict[str, Any]]] = {
     "day_first": {"day_first": True, "dots_day_first": True, "year_first": False},
     "month_first": {"day_first": False, "dots_day_first": False, "year_first": False},
     "year_first": {"year_first": True, "short_years": True},
@@ -46,9 +46,23 @@ class _ColumnPlaces(NamedTuple):
     """The positions of a table's columns, by what answers call them."""
 
     letters: dict[str, int]
-    asked: dict[str, int]  # by the id of the question which field a column is
+    question_ids: dict[str, int]  # ids of the questions which field a column is
     headers: dict[str, list[int]]  # folded
-    ways: dict[int, list[tuple[int, str]]]  # position -> numbers of answers, and how each says that values are written
+    decided_readings: dict[int, list["_DecidedReading"]]  # by position
+
+
+class _DecidedReading(NamedTuple):
+    """How an answer says that the values of a column are written."""
+
+    answer: int  # its number, from 0
+    reading: str
+
+
+class _AppliedAnswer(NamedTuple):
+    """What an answer decided about a column."""
+
+    header: str | None  # as the answer spells it; None: it does not name the column by header
+    decided: dict[str, str | None]
 
 
 class Answers:
@@ -79,22 +93,23 @@ class Answers:
         self._asked_readings = False  # whether anything was asked about how values are written
         self._decided: set[tuple[str, int]] = set()  # table and column
         self._cuts: dict[tuple[str, str], str] = {}  # input and sheet -> how it is cut into tables
-        self._without: set[tuple[str, str]] = set()  # table and required field that has no column there
-        # What was applied: table, column and what it is of -> the header as the answer spells it, and what it says.
-        self._applied: dict[tuple[str, int, str], tuple[str | None, dict[str, str | None]]] = {}
-        self._touched: set[str | tuple[str, str]] = (
-            set()
-        )  # tables, and sheets of inputs, of which something was decided
+        self._fields_without_column: set[tuple[str, str]] = set()  # table and required field that has no column there
+        # What was applied, by table, position of the column, and `field` or the kind of reading that it decides.
+        self._applied: dict[tuple[str, int, str], _AppliedAnswer] = {}
+        # Tables, and inputs with sheets, of which something was decided.
+        self._places_decided: set[str | tuple[str, str]] = set()
 
     def reading(self, reading: ReadingOptions, input_name: str, sheet: str) -> ReadingOptions:
-        """Return the options for reading a sheet, with the header rows that a person decided for it."""
+        """Return the options for reading a sheet, with the header rows that a person decided for it; unchanged if
+        nobody named rows."""
         rows = self._header_rows(input_name, sheet)
         if rows is None or isinstance(rows, str):
             return reading
         return reading._replace(header="auto" if rows else "none", header_rows=tuple(rows))
 
     def has_header(self, input_name: str, sheet: str, *, found: bool) -> bool:
-        """Whether a person decided which rows are the header of a sheet; `found`: there is one to say yes to."""
+        """Whether a person decided which rows are the header of a sheet; `found`: detection has found one, to which
+        "yes" is an answer."""
         rows = self._header_rows(input_name, sheet)
         return rows is not None and (found or rows != AS_FOUND)
 
@@ -110,7 +125,7 @@ class Answers:
         for n, answer in enumerate(self._answers):
             if answer.get("skip") is not None and _is_about(answer, sheet):
                 self._used.add(n)
-                self._touched.add((input_name, sheet))
+                self._places_decided.add((input_name, sheet))
                 return bool(answer["skip"])
         return True if self._header_rows(input_name, sheet) == SKIP else None
 
@@ -121,7 +136,7 @@ class Answers:
         for n, answer in enumerate(self._answers):
             if answer.get("id") == wanted and answer.get("value") in doubt.values:
                 self._used.add(n)
-                self._touched.add((doubt.input, doubt.sheet))
+                self._places_decided.add((doubt.input, doubt.sheet))
                 if answer["value"] not in (FOUND, OTHER):
                     self._cuts[doubt.input, doubt.sheet] = answer["value"]
                 return str(answer["value"])
@@ -137,7 +152,7 @@ class Answers:
         for n, answer in enumerate(self._answers):
             if answer.get("id") == question_id("table", table) and answer.get("value") in (USE, SKIP):
                 self._used.add(n)
-                self._touched.add(table)
+                self._places_decided.add(table)
                 return bool(answer["value"] == USE)
         return None
 
@@ -147,7 +162,7 @@ class Answers:
         rows = self._header_rows(place.input, place.sheet)
         if isinstance(rows, list) and rows != list(table.table.header_rows):
             return False
-        return place.table in self._touched or (place.input, place.sheet) in self._touched
+        return place.table in self._places_decided or (place.input, place.sheet) in self._places_decided
 
     def _header_rows(self, input_name: str, sheet: str) -> list[int] | str | None:
         """Return the header rows that were decided for a sheet: their numbers, AS_FOUND or SKIP; None if no answer
@@ -167,21 +182,23 @@ class Answers:
                 rows = _parse_header_answer(answer["value"])
             if rows is not None:
                 self._used.add(n)
-                self._touched.add((input_name, sheet))
+                self._places_decided.add((input_name, sheet))
                 return rows
         return None
 
     def apply(self, table: MappedTable, fields: Sequence[Field]) -> None:
-        """Change `choices` of a table to the fields that a person decided for its columns."""
+        """Change `choices` of a table to the fields that a person decided for its columns; marks the answers as
+        used."""
         wanted = self._collect_wanted_fields(table, {f.name for f in fields if f.needs_column})
         if wanted:
             fields_decided = {field for field in wanted.values() if field is not None}
             self._decided |= {(table.source.id, position) for position in wanted}
-            self._touched.add(table.source.id)
+            self._places_decided.add(table.source.id)
             table.choices = [_apply_to_choice(choice, wanted, fields_decided) for choice in table.choices]
         for choice in table.choices if self._answers else ():
             if choice.field is None:  # how it is written was asked ahead, and does not matter now
-                self._used.update(n for n, _ in self._places_in(table).ways.get(choice.position, ()))
+                decided_readings = self._places_in(table).decided_readings.get(choice.position, ())
+                self._used.update(decided.answer for decided in decided_readings)
 
     def _collect_wanted_fields(self, table: MappedTable, names: set[str]) -> dict[int, str | None]:
         """Map columns, by position, to the field that answers decide; None for a column that is not a field.
@@ -211,55 +228,60 @@ class Answers:
         """Yield the position of each column that an answer is about, and the field that it names; None: the column is
         not a field.
 
-        An answer that a required field has no column is noted in `_without`, and yields nothing.
+        An answer that a required field has no column is noted in `_fields_without_column`, and yields nothing.
         """
-        known, asked = self._places_in(table), answer.get("id")
+        places, asked_id = self._places_in(table), answer.get("id")
         key = "field" if "field" in answer else "value"
         if key not in answer:
             return
-        if asked in known.asked:
-            yield known.asked[asked], answer[key]
-        for name in names if asked is not None and asked.startswith("required-") else ():
-            if asked == question_id("required", table.source.id, name):
+        if asked_id in places.question_ids:
+            yield places.question_ids[asked_id], answer[key]
+        for name in names if asked_id is not None and asked_id.startswith("required-") else ():
+            if asked_id == question_id("required", table.source.id, name):
                 letters = answer[key] if key == "value" else answer.get("column")
                 if letters is None and answer.get("header") is None:
-                    self._without.add((table.source.id, name))
+                    self._fields_without_column.add((table.source.id, name))
                     self._used.update(n for n, other in enumerate(self._answers) if other is answer)
-                if letters in known.letters:
-                    yield known.letters[letters], name
+                if letters in places.letters:
+                    yield places.letters[letters], name
         if key == "field":
-            for position in self._named(answer, table):
+            for position in self._columns_named_by(answer, table):
                 yield position, answer["field"]
 
-    def _named(self, answer: Mapping[str, Any], table: MappedTable) -> list[int]:
-        """Return the positions of columns that an answer names by header or letters."""
-        header, letters, known = answer.get("header"), answer.get("column"), self._places_in(table)
+    def _columns_named_by(self, answer: Mapping[str, Any], table: MappedTable) -> list[int]:
+        """Return the positions of columns that an answer names by header or letters: by both, if it has both; empty if
+        it is about another sheet."""
+        header, letters, places = answer.get("header"), answer.get("column"), self._places_in(table)
         if not _is_about(answer, table.source.place.sheet) or (header is None and letters is None):
             return []
-        by_letters = known.letters.get(letters or "")
+        by_letters = places.letters.get(letters or "")
         if header is None:
             return [] if by_letters is None else [by_letters]
-        return [at for at in known.headers.get(folded(header), ()) if letters is None or at == by_letters]
+        return [at for at in places.headers.get(folded(header), ()) if letters is None or at == by_letters]
 
     def _places_in(self, table: MappedTable) -> "_ColumnPlaces":
-        """Return where the columns of a table are found by what answers call them; made once for each table."""
+        """Return the positions of a table's columns by what answers call them; made once for each table, and empty if
+        nobody answered anything."""
         places = self._places.get(table.source.id)
         if places is None:
             places = self._places[table.source.id] = _ColumnPlaces({}, {}, {}, {})
             for position, column in enumerate(table.source.columns if self._answers else ()):
                 letters = table.letters(position)
                 places.letters[letters] = position
-                places.asked[question_id("column", table.source.id, letters)] = position
+                places.question_ids[question_id("column", table.source.id, letters)] = position
                 for text in {folded(column.name), *map(folded, column.parts[-1:])} if not column.generated else ():
                     places.headers.setdefault(text, []).append(position)
-            asked = {question_id("reading", table.source.id, letters): at for letters, at in places.letters.items()}
+            by_question = {
+                question_id("reading", table.source.id, letters): position
+                for letters, position in places.letters.items()
+            }
             for n, answer in enumerate(self._answers):
-                at, reading = asked.get(answer.get("id") or ""), answer.get("reading")
-                named = self._named(answer, table) if reading in KIND_OF_READING else []
-                if at is not None and (reading or answer.get("value")) in KIND_OF_READING:
-                    named, reading = sorted({at, *named}), reading or answer["value"]
-                for position in named:
-                    places.ways.setdefault(position, []).append((n, str(reading)))
+                asked_position, reading = by_question.get(answer.get("id") or ""), answer.get("reading")
+                positions = self._columns_named_by(answer, table) if reading in KIND_OF_READING else []
+                if asked_position is not None and (reading or answer.get("value")) in KIND_OF_READING:
+                    positions, reading = sorted({asked_position, *positions}), reading or answer["value"]
+                for position in positions:
+                    places.decided_readings.setdefault(position, []).append(_DecidedReading(n, str(reading)))
         return places
 
     def override(
@@ -275,17 +297,17 @@ class Answers:
         for choice in choices if not column.generated else ():
             known = self._remembered.get((folded(column.name), choice.kind))
             if known is not None and not choice.sure:
-                convention = convention._replace(**_CHANGES[known])
+                convention = convention._replace(**_CONVENTION_CHANGES[known])
                 choices = [_as_decided(c, known, "memory") if c is choice else c for c in choices]
         decided_kinds: set[str] = set()
-        for n, reading in self._places_in(table).ways.get(position, ()):
+        for n, reading in self._places_in(table).decided_readings.get(position, ()):
             self._used.add(n)
-            self._touched.add(table.source.id)
+            self._places_decided.add(table.source.id)
             if KIND_OF_READING[reading] in decided_kinds:
                 continue
             decided_kinds.add(KIND_OF_READING[reading])
             self._remember_applied(self._answers[n], table, position, {"reading": reading})
-            convention = convention._replace(**_CHANGES[reading])
+            convention = convention._replace(**_CONVENTION_CHANGES[reading])
             choices = [
                 _as_decided(c, reading, "decision") if c.kind == KIND_OF_READING[reading] else c for c in choices
             ]
@@ -295,25 +317,23 @@ class Answers:
         self, answer: Mapping[str, Any], table: MappedTable, position: int, decided: dict[str, str | None]
     ) -> None:
         """Remember what an answer decided about a column, for a memory to keep."""
-        header = answer.get("header") if position in self._named(answer, table) else None
+        header = answer.get("header") if position in self._columns_named_by(answer, table) else None
         kind = KIND_OF_READING.get(decided.get("reading") or "", "field")
-        self._applied[table.source.id, position, kind] = (header, decided)
+        self._applied[table.source.id, position, kind] = _AppliedAnswer(header, decided)
 
     def applied(self, tables: Mapping[str, MappedTable]) -> list[dict[str, str | None]]:
         """List what was decided about columns with a header, for a memory to keep: a field (None: no field) or a
         reading.
 
-        A header is named if the person named it, or if it is a label for all we know.
+        A header is named if the person named it, or if it is a label for all we know. `tables`: by id.
         """
         answers_by_content: dict[tuple[str | None, ...], dict[str, str | None]] = {}
-        for (name, position, _), (header_in_answer, decided) in self._applied.items():
-            header = (
-                header_in_answer
-                if header_in_answer is not None or name not in tables
-                else label_of(tables[name], position)
-            )
-            if header is not None and header.strip() and len(answers_by_content) < _REMEMBERED:
-                answers_by_content[header, *decided.values()] = {"header": header, **decided}
+        for (table_id, position, _), answer in self._applied.items():
+            header = answer.header
+            if header is None and table_id in tables:
+                header = label_of(tables[table_id], position)
+            if header is not None and header.strip() and len(answers_by_content) < _MAX_REMEMBERED:
+                answers_by_content[header, *answer.decided.values()] = {"header": header, **answer.decided}
         return list(answers_by_content.values())
 
     def is_decided(self, table: MappedTable, position: int) -> bool:
@@ -322,10 +342,10 @@ class Answers:
 
     def is_without(self, table: MappedTable, field: str) -> bool:
         """Whether a person said that a table has no column for a required field."""
-        return (table.source.id, field) in self._without
+        return (table.source.id, field) in self._fields_without_column
 
     def accepts(self, question: Question) -> bool:
-        """Whether an answer says yes to a question that only asks for consent; marks the answer as used."""
+        """Whether an answer gives one of the answers that a question offers; marks the first such answer as used."""
         for n, answer in enumerate(self._answers):
             if answer.get("id") == question.id and answer.get("value") in [c.value for c in question.candidates]:
                 self._used.add(n)
@@ -333,15 +353,14 @@ class Answers:
         return False
 
     def unused(self) -> list[int]:
-        """Return the numbers of the answers that fit nothing in this file, counted from 1."""
-        left = [(n, answer) for n, answer in enumerate(self._answers, 1) if n - 1 not in self._used]
-        if not self._asked_readings:
-            left = [
-                (n, answer)
-                for n, answer in left
-                if (answer.get("reading") or answer.get("value")) not in KIND_OF_READING
-            ]
-        return [n for n, _ in left]
+        """Return the numbers of the answers that fit nothing in this file, counted from 1; before readings are decided,
+        those about readings are not counted."""
+        return [
+            n + 1
+            for n, answer in enumerate(self._answers)
+            if n not in self._used
+            and (self._asked_readings or (answer.get("reading") or answer.get("value")) not in KIND_OF_READING)
+        ]
 
     def report(self, findings: Findings) -> None:
         """Report answers that fit nothing in this file."""
@@ -357,14 +376,15 @@ def _is_about(answer: Mapping[str, Any], sheet: str) -> bool:
 
 
 def _parse_header_answer(value: object) -> list[int] | str | None:
-    """Parse what a value says about the header rows: a list, AS_FOUND or SKIP; None if it is not an answer to that."""
+    """Parse what a value says about the header rows: a list, empty for no header, AS_FOUND or SKIP; None if it is not
+    an answer to that."""
     text = str(value or "none")
     if text == "none":
         return []
     if text in (AS_FOUND, SKIP):
         return text
-    row = int(text) if text.isdecimal() and len(text) <= len(str(_LAST_ROW)) else 0
-    return [row] if 1 <= row <= _LAST_ROW else None
+    row = int(text) if text.isdecimal() and len(text) <= len(str(_LAST_SHEET_ROW)) else 0
+    return [row] if 1 <= row <= _LAST_SHEET_ROW else None
 
 
 def _apply_to_choice(

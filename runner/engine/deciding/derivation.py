@@ -22,14 +22,15 @@ from runner.engine.tables.sources import SAMPLED, chunks
 from runner.engine.tables.supplied import NAME, VALUE
 
 MOST_ROWS: Final = 600_000  # rows of a job that are compared: their hashes take some 40 MB
-_GROUPS: Final = 20_000  # groups of one column; more are no groups
-_FEW_ROWS: Final = 1000  # rows of a table that is compared with groups though it does not add up to all rows
-_SAMPLE: Final = 20  # values that show what kind a column is of
-_HUGE: Final = 1e290
-_EXACT: Final = 1e-9  # relative error of sums of binary fractions
-_LARGE: Final = 100.0  # a sum that large, or one with decimals, is not met by chance
-_FEW: Final = 3  # groups of which the sums may be met by chance
-_REPEATED: Final = 2
+_MAX_GROUPS: Final = 20_000  # groups of one column; more are no groups
+_MAX_LABELLED_ROWS: Final = 1000  # rows of a table that is compared with groups though it does not add up to all rows
+_KIND_SAMPLE: Final = 20  # values that show what kind a column is of
+_HUGE: Final = 1e290  # such numbers add up to infinity
+_LONG_TEXT: Final = 40  # characters of a text that is no number
+_RELATIVE_ERROR: Final = 1e-9  # relative error of sums of binary fractions
+_LARGE_SUM: Final = 100.0  # a sum that large, or one with decimals, is not met by chance
+_FEW_BY_CHANCE: Final = 3  # groups of which the sums may be met by chance
+_SEVERAL: Final = 2
 Numbers = list[float | None]
 
 
@@ -52,7 +53,7 @@ class TableContents:
         named = {c.field: c.position for c in table.choices if c.field is not None}
         named |= {f"~{what}": table.source.place_of(what) for what in (NAME, VALUE) if table.source.spread}
         named_columns = set(named.values())
-        self._known: dict[str, set[Any]] = {}  # `sampled` of the columns that were asked for
+        self._sampled: dict[str, set[Any]] = {}  # what `sampled` returned, by column
         # What a column is -> its position in the table's chunks.
         self.columns: dict[str, int] = {**{k: at for k, at in others.items() if at not in named_columns}, **named}
 
@@ -84,14 +85,16 @@ class TableContents:
 
     def sampled(self, key: str) -> set[Any]:
         """Return the first values of a column, each once, without case and outer blanks."""
-        if key not in self._known:
-            self._known[key] = set(map(_comparable, self.sample(key)))
-        return self._known[key]
+        if key not in self._sampled:
+            self._sampled[key] = set(map(_comparable, self.sample(key)))
+        return self._sampled[key]
 
     def distinguishes_rows(self, key: str) -> bool:
         """Whether (nearly) every row has a value of its own in this column."""
         values = self.sample(key)
-        return len(values) >= _FEW and len(set(map(_comparable, values))) * 10 >= 9 * min(len(values), self.rows)
+        return len(values) >= _FEW_BY_CHANCE and len(set(map(_comparable, values))) * 10 >= 9 * min(
+            len(values), self.rows
+        )
 
     def distinguish_rows(self, keys: Collection[str]) -> bool:
         """Whether (nearly) every row has values of its own in these columns together."""
@@ -100,7 +103,7 @@ class TableContents:
             rows += zip(*(chunk.columns[self.columns[key]] for key in keys), strict=True)
             if len(rows) >= SAMPLED:
                 break
-        return len(rows) >= _FEW and len(set(rows)) * 10 >= 9 * len(rows)
+        return len(rows) >= _FEW_BY_CHANCE and len(set(rows)) * 10 >= 9 * len(rows)
 
     def counts_up(self, key: str) -> bool:
         """Whether a column's numbers only grow, as numbers of records do, or are in the table's first column."""
@@ -110,7 +113,7 @@ class TableContents:
     def repeats_values(self, key: str) -> bool:
         """Whether most values of a column occur several times."""
         values = list(map(_comparable, self.sample(key)))
-        return len(set(values)) * _REPEATED <= len(values)
+        return len(set(values)) * _SEVERAL <= len(values)
 
     def hashes(self, keys: Sequence[str]) -> Iterator[list[int]]:
         """Yield a hash of each row's values in these columns, chunk by chunk."""
@@ -149,7 +152,7 @@ class TableContents:
     @cached_property
     def numeric(self) -> list[str]:
         """List the columns that hold mostly numbers, typed or written."""
-        return [key for key in self.columns if _are_numbers(self.sample(key)[:_SAMPLE])]
+        return [key for key in self.columns if _are_numbers(self.sample(key)[:_KIND_SAMPLE])]
 
     def numbers(self, key: str) -> Numbers:
         """Return the numbers of a column, None for each cell that holds no number."""
@@ -173,69 +176,80 @@ class RepeatedRows(NamedTuple):
     rows: int
 
 
+class _HashedRows(NamedTuple):
+    """The rows of some tables in the same columns."""
+
+    hashes: set[int]
+    tables: set[str]  # ids of those whose rows are in it
+
+
 class SeenRows:
     """Remembers the rows of tables as sets of hashes, up to what a job may compare."""
 
     def __init__(self) -> None:
-        # By columns, and by what sets the compared tables apart from others: hashes of rows, ids of tables in it.
-        self._sets: dict[tuple[tuple[str, ...], tuple[str | None, ...]], tuple[set[int], set[str]]] = {}
-        self._room = MOST_ROWS  # rows that may still be compared
+        """Remember no rows yet."""
+        # By columns, and by the captions and labels around the compared tables, which set them apart from others.
+        self._sets: dict[tuple[tuple[str, ...], tuple[str | None, ...]], _HashedRows] = {}
+        self._rows_left = MOST_ROWS  # rows that may still be compared
 
     def count_repeated_rows(self, table: TableContents, others: Sequence[TableContents]) -> RepeatedRows:
         """Count the rows of a table that are among the rows of the others that have all of its fields.
 
         Remembers the rows of those others; nothing is counted once the job has compared too many rows.
         """
-        wide = [t for t in others if t.is_comparable and table.fields <= t.fields]
-        if not wide or not table.is_comparable:
+        with_all_fields = [t for t in others if t.is_comparable and table.fields <= t.fields]
+        if not with_all_fields or not table.is_comparable:
             return RepeatedRows([], 0)
-        keys = tuple(sorted(table.columns.keys() & wide[0].columns.keys()))
-        wide = [t for t in wide if t.columns.keys() >= set(keys)]
+        keys = tuple(sorted(table.columns.keys() & with_all_fields[0].columns.keys()))
+        compared = [t for t in with_all_fields if t.columns.keys() >= set(keys)]
         if not keys or not self._spend(table.rows):
             return RepeatedRows([], 0)
-        known = self._remember_rows(keys, table.table.source.surroundings, wide)
-        return RepeatedRows(wide, sum(sum(map(known.__contains__, chunk)) for chunk in table.hashes(keys)))
+        known = self._remember_rows(keys, table.table.source.surroundings, compared)
+        return RepeatedRows(compared, sum(sum(map(known.__contains__, chunk)) for chunk in table.hashes(keys)))
 
     def _remember_rows(
         self, keys: tuple[str, ...], surroundings: tuple[str | None, ...], tables: Sequence[TableContents]
     ) -> set[int]:
-        """Return the hashes of the rows of some tables in these columns; each table is hashed once."""
-        hashes, hashed = self._sets.setdefault((keys, surroundings), (set(), set()))
+        """Return the hashes of the rows of some tables in these columns; each table is hashed once, and only if the job
+        may compare its rows."""
+        remembered = self._sets.setdefault((keys, surroundings), _HashedRows(set(), set()))
         for table in tables:
-            if table.id not in hashed and self._spend(table.rows):
-                hashed.add(table.id)
+            if table.id not in remembered.tables and self._spend(table.rows):
+                remembered.tables.add(table.id)
                 for chunk in table.hashes(keys):
-                    hashes.update(chunk)
-        return hashes
+                    remembered.hashes.update(chunk)
+        return remembered.hashes
 
     def _spend(self, rows: int) -> bool:
         """Count rows against what a job may compare; returns False once that is used up."""
-        self._room -= rows
-        return self._room >= 0
+        self._rows_left -= rows
+        return self._rows_left >= 0
 
 
 class GroupSums:
     """Sums, means and counts of the rows of some tables: by a column's values, by month, by year and by table."""
 
     def __init__(self, tables: Sequence[TableContents]) -> None:
-        """Prepare to add up the rows of tables; sums are made when they are asked for."""
+        """Prepare to add up the rows of tables; sums are made when they are asked for, and only of tables that can be
+        read again at little cost."""
         self._tables = [t for t in tables if t.is_comparable]
         self._rows = sum(t.rows for t in self._tables)
         self._made: dict[str, list[_GroupFigures]] = {}  # by column
 
     def are_in(self, table: TableContents) -> bool:
-        """Whether a column of a table has sums, means or counts of groups of these rows, and not by chance."""
+        """Whether a column of a table has sums, means or counts of groups of these rows, and not by chance; False
+        if the rows are too many to compare."""
         if not table.is_comparable or not 0 < table.rows < self._rows <= MOST_ROWS or not table.numeric:
             return False
         totals = [*self._totals, float(self._rows)]
         full_sums = {key for key in table.numeric if _is_total(table.totals[key], totals)}
-        is_named = table.rows <= _FEW_ROWS and table.fields < self._tables[0].fields
-        named_columns = set(table.columns) if is_named else set()
-        keys = [key for key in self._shared if full_sums or key in named_columns]
+        may_name_groups = table.rows <= _MAX_LABELLED_ROWS and table.fields < self._tables[0].fields
+        label_columns = set(table.columns) if may_name_groups else set()
+        keys = [key for key in self._shared if full_sums or key in label_columns]
         numbers_of = {key: table.numbers(key) for key in (table.numeric if keys else ())}
         for key in keys:
             columns = {name: numbers for name, numbers in numbers_of.items() if name != key}
-            labels = list(_column_values(table, key)) if key in named_columns else []
+            labels = list(_column_values(table, key)) if key in label_columns else []
             if self._are_grouped_in(columns, full_sums, key, labels):
                 return True
         return False
@@ -243,8 +257,10 @@ class GroupSums:
     def _are_grouped_in(
         self, columns: Mapping[str, Numbers], total_names: set[str], key: str, labels: Sequence[Any]
     ) -> bool:
-        """Whether columns have the figures of these rows grouped by `key`; `total_names`: columns that add up to the
-        total of all."""
+        """Whether columns have the figures of these rows grouped by `key`.
+
+        `total_names`: columns that add up to the total of all. `labels`: which group each row names; empty if unknown.
+        """
         total_columns = [numbers for name, numbers in columns.items() if name in total_names]
         return any(
             groups.are_all_in(total_columns) or groups.are_named_in(labels, columns.values())
@@ -265,7 +281,7 @@ class GroupSums:
 
     @cached_property
     def _numbers(self) -> dict[str, Numbers]:
-        """Return the columns of numbers that all tables have."""
+        """Return the columns of numbers that all tables have, with the rows of all of them."""
         keys = [key for key in self._tables[0].numeric if key in self._shared]
         return {key: [n for t in self._tables for n in t.numbers(key)] for key in keys}
 
@@ -276,12 +292,13 @@ class GroupSums:
         return self._made[key]
 
     def _make_groups(self, key: str) -> Iterator["_GroupFigures"]:
-        """Group the rows by month and year, by value and by table, as far as the column allows."""
+        """Yield the figures of the rows by month and by year for dates, by value if most occur several times, and by
+        table for the first column."""
         first = self._tables[0]
-        dated = any(isinstance(value, date) for value in first.sample(key)[:_SAMPLE])
+        has_dates = any(isinstance(value, date) for value in first.sample(key)[:_KIND_SAMPLE])
         values = [v for t in self._tables for chunk in t.values(key) for v in chunk]
         numbers = [column for name, column in self._numbers.items() if name != key]
-        if dated:
+        if has_dates:
             yield _GroupFigures(values, _month_of, numbers)
             yield _GroupFigures(values, _year_of, numbers)
         if first.repeats_values(key):
@@ -299,7 +316,8 @@ class ListedValues(NamedTuple):
 
 
 def lists_values(table: TableContents, others: Sequence[TableContents]) -> ListedValues:
-    """Compare each column of a table with the others' column of that name: does it list their values?"""
+    """Compare each column of a table with the others' column of that name: does it list their values? `others`: at
+    least one, all with the same columns as the first."""
     keys = [key for key in table.fields if key in others[0].columns and key in table.columns]
     if not keys or not table.is_comparable or not others[0].is_comparable:
         return ListedValues(lists_all=False, lists_one=False)
@@ -327,7 +345,7 @@ def _compare_values(table: TableContents, others: Sequence[TableContents], key: 
     other_values = {_comparable(v) for t in others if key in t.columns for v in _column_values(t, key)} - {None}
     is_nested = other_values >= own_values or other_values <= own_values
     is_once = len(own_values) == len(values) and others[0].repeats_values(key)
-    lists_all = is_once and len(other_values) >= _FEW and other_values <= own_values
+    lists_all = is_once and len(other_values) >= _FEW_BY_CHANCE and other_values <= own_values
     return _ValueComparison(is_nested, lists_all)
 
 
@@ -340,7 +358,7 @@ def explains_columns(table: TableContents, names: set[str]) -> bool:
     """Whether a column of this table lists names of columns beside texts about them, as a glossary does."""
     for key in table.columns if not table.numeric else ():
         texts = [normalized(v) for v in table.sample(key) if isinstance(v, str)]
-        if len(texts) >= _FEW and sum(text in names for text in texts) * 3 >= 2 * len(texts):
+        if len(texts) >= _FEW_BY_CHANCE and sum(text in names for text in texts) * 3 >= 2 * len(texts):
             return True
     return False
 
@@ -354,8 +372,9 @@ def _number(value: Any) -> float | None:
     """Return the number of a cell, or of a text that is one; None for others and for huge ones."""
     if isinstance(value, int | float):
         return float(value) if -_HUGE < value < _HUGE else None
-    if isinstance(value, str) and len(value) < 40 and (pair := read_number(value)) is not None:
-        return pair[0] if -_HUGE < pair[0] < _HUGE else None
+    if isinstance(value, str) and len(value) < _LONG_TEXT and (pair := read_number(value)) is not None:
+        number, _ = pair  # with a decimal point, with a comma
+        return number if -_HUGE < number < _HUGE else None
     return None
 
 
@@ -374,7 +393,7 @@ def _is_total(column_sum: float, totals: Iterable[float]) -> bool:
 
 def _equal_when_rounded(rounded: float, exact: float) -> bool:
     """Whether two numbers are equal, once the exact one is rounded to the digits that the other has."""
-    if abs(rounded - exact) <= max(_EXACT * abs(exact), 1e-9):
+    if abs(rounded - exact) <= max(_RELATIVE_ERROR * abs(exact), 1e-9):
         return True
     return abs(rounded - exact) <= min(0.51 * _last_digit(rounded), 0.005 * abs(exact))
 
@@ -398,7 +417,7 @@ class _GroupFigures:
         groups = list(map(group_of, values))
         self._group_of = group_of
         self._counts = Counter(groups)
-        self.are_groups = 1 < len(self._counts) <= _GROUPS and max(self._counts.values()) >= _REPEATED
+        self.are_groups = 1 < len(self._counts) <= _MAX_GROUPS and max(self._counts.values()) >= _SEVERAL
         # Group -> figure, for the counts first, then for the sums and means of each column.
         self._figures: list[dict[Any, float]] = [{group: float(count) for group, count in self._counts.items()}]
         for numbers in columns if self.are_groups else ():
@@ -417,12 +436,14 @@ class _GroupFigures:
             )
 
     def are_all_in(self, columns: Iterable[Numbers]) -> bool:
-        """Whether a column has nothing but these figures.
+        """Whether a column has nothing but one kind of these figures.
 
         It adds up to all rows, so it need not say which figure is of which group.
         """
-        known = [sorted(figures.values()) for figures in self._figures]
-        return any(_are_sums([n for n in column if n is not None], sums) for column in columns for sums in known)
+        sorted_figures = [sorted(figures.values()) for figures in self._figures]
+        return any(
+            _are_sums([n for n in column if n is not None], figures) for column in columns for figures in sorted_figures
+        )
 
     def are_named_in(self, names: Sequence[Any], columns: Iterable[Numbers]) -> bool:
         """Whether each row has the figure of the group that it names, and groups of several rows are among them."""
@@ -430,12 +451,13 @@ class _GroupFigures:
         return bool(labels) and any(self._are_named(labels, column, f) for column in columns for f in self._figures)
 
     def _are_named(self, labels: Sequence[Any], numbers: Numbers, sums: Mapping[Any, float]) -> bool:
-        """Whether labelled numbers are the sums of the groups of those labels."""
+        """Whether labelled numbers are the figures of the groups of those labels: at most one row may be of no group,
+        no label or figure may be all there is, and at least half of the groups must have several rows."""
         labelled = [(label, n) for label, n in zip(labels, numbers, strict=True) if n is not None and label in sums]
-        several = sum(self._counts[label] >= _REPEATED for label, _ in labelled)
-        if several < _REPEATED or several * 2 < len(labelled) or len(labelled) + 1 < len(labels):
+        of_several_rows = sum(self._counts[label] >= _SEVERAL for label, _ in labelled)
+        if of_several_rows < _SEVERAL or of_several_rows * 2 < len(labelled) or len(labelled) + 1 < len(labels):
             return False
-        if len({label for label, _ in labelled}) < len(labelled) or len({n for _, n in labelled}) < _REPEATED:
+        if len({label for label, _ in labelled}) < len(labelled) or len({n for _, n in labelled}) < _SEVERAL:
             return False
         return all(_equal_when_rounded(number, sums[label]) for label, number in labelled)
 
@@ -452,11 +474,13 @@ def _year_of(value: Any) -> int | None:
 
 def _are_sums(numbers: list[float], sums: list[float]) -> bool:
     """Whether these numbers are all among the sums, but for their own total at the end, and not by chance."""
-    if len(numbers) > _REPEATED and _equal_when_rounded(numbers[-1], fsum(numbers[:-1])):
+    if len(numbers) > _SEVERAL and _equal_when_rounded(numbers[-1], fsum(numbers[:-1])):
         numbers = numbers[:-1]
     distinct = set(numbers)
-    precise = sum(abs(n) >= _LARGE or n != round(n) for n in distinct)
-    if len(distinct) < _REPEATED or (precise < _REPEATED and (len(distinct) < _FEW or len(numbers) != len(sums))):
+    precise = sum(abs(n) >= _LARGE_SUM or n != round(n) for n in distinct)
+    if len(distinct) < _SEVERAL or (
+        precise < _SEVERAL and (len(distinct) < _FEW_BY_CHANCE or len(numbers) != len(sums))
+    ):
         return False
     return len(numbers) <= len(sums) and all(_is_among(number, sums) for number in numbers)
 

@@ -11,8 +11,16 @@ from runner.engine.memory import drift
 from runner.engine.options import JobOptions
 from runner.engine.protocol import EngineStop
 
-_SEVERITIES: Final = {"accept": "info", "review": "warning", "fail": "error"}  # of other columns, by `drift.columns`
-_NOUNS: Final = {"types": "kinds of values", "blank": "shares of blank cells", "wrong": "shares of wrong values"}
+_SEVERITY_OF_OPTION: Final = {
+    "accept": "info",
+    "review": "warning",
+    "fail": "error",
+}  # of other columns, by `drift.columns`
+_NOUN_OF_CHANGE: Final = {
+    "types": "kinds of values",
+    "blank": "shares of blank cells",
+    "wrong": "shares of wrong values",
+}
 
 
 class LastDrop:
@@ -49,8 +57,8 @@ class LastDrop:
         self._column_changes = drift.compare_columns(self._earlier.profile, now)
         if not self.has_other_columns:
             return None
-        message = f"the columns differ from those of the sender's last drop: {self.words}"
-        self._findings.add("drift_columns", _SEVERITIES[self._options.on_drift], message, rule="drift")
+        message = f"the columns differ from those of the sender's last drop: {self.changes_in_words}"
+        self._findings.add("drift_columns", _SEVERITY_OF_OPTION[self._options.on_drift], message, rule="drift")
         if self._options.on_drift != "fail":
             return None
         remedy = 'correct the file, or accept its columns once with "drift": {"columns": "accept"}'
@@ -62,12 +70,15 @@ class LastDrop:
         return self._column_changes is not None and drift.differs(self._column_changes)
 
     @property
-    def words(self) -> str:
-        """Describe how the columns differ, in words."""
+    def changes_in_words(self) -> str:
+        """Describe how the columns differ, in changes_in_words."""
         return "" if self._column_changes is None else drift.describe_changes(self._column_changes)
 
     def compare_values(self, tables: Sequence[MappedTable], shares: Mapping[str, drift.Shares]) -> DriftPart | None:
-        """Report rows and values that differ; returns all changes, or None if there is nothing to compare with."""
+        """Report rows and values that differ; returns all changes, or None if there is nothing to compare with.
+
+        `shares`: by table, of the rows that were read.
+        """
         if self._earlier is None:
             return None
         before, now = self._earlier.profile, self.profile(tables, shares)
@@ -76,7 +87,8 @@ class LastDrop:
             message = f"the drop has {rows['now']:,} rows, the sender's last one had {rows['before']:,}"
             self._findings.add("drift_rows", "info", message, rule="drift")
         for change in values:
-            message = f"the {_NOUNS[change['what']]} of {change['header']} differ from those of the sender's last drop"
+            what = f"{_NOUN_OF_CHANGE[change['what']]} of {change['header']}"
+            message = f"the {what} differ from those of the sender's last drop"
             self._findings.add("drift_values", "info", message, field=change["field"], rule="drift")
         changes = self.drift(values)
         return None if changes is None else changes | {"rows": rows}

@@ -15,12 +15,21 @@ from runner.engine.structure.column_sums import read_number
 from runner.engine.tables.sources import SAMPLED, chunks
 from runner.engine.values.dates import DateReader
 
-_FEW: Final = 3  # rows or numbers that agree by chance
+_FEW_BY_CHANCE: Final = 3  # rows or numbers that agree by chance
 _MOST_SEARCHED: Final = 2000  # rows of a table that are looked for in another
-_EXACT: Final = 1e-9
+_RELATIVE_ERROR: Final = 1e-9
 _HUGE: Final = 1e290
 _MOST_DECIMALS: Final = 6
-Readings = tuple[float | None, float | None]  # with a point and with a comma as decimal sign
+_LONG_TEXT: Final = 40  # characters of a text that is no number
+Row = Sequence[Any]  # the cells of a row in the columns that are compared
+RowName = tuple[Any, ...]  # its cells in the columns that name it
+
+
+class Readings(NamedTuple):
+    """The number of a cell by each decimal sign; None: it is not a number."""
+
+    with_point: float | None
+    with_comma: float | None
 
 
 class TableRelation(IntEnum):
@@ -76,42 +85,41 @@ class _NamedRows:
         """Name rows by the columns `names`, of which `dated` hold dates; `numbers` are the columns to compare."""
         self._names, self._numbers, self._dated, self._dates = names, numbers, dated, dates
 
-    def pairs_of_rows(
-        self, table: TableContents, other: TableContents
-    ) -> list[tuple[Sequence[Any], Sequence[Any]]] | None:
+    def pairs_of_rows(self, table: TableContents, other: TableContents) -> list[tuple[Row, Row]] | None:
         """Pair rows with the same name in both tables: their numbers in each. None unless every row among the first
-        ones of `table` is in `other`."""
+        ones of `table` is in `other`, and nearly all of these have names of their own."""
         if table.rows != other.rows or table.rows <= SAMPLED:
             for key in self._names:
                 other_names = set(self._row_names(key, other.sample(key)))
                 if other_names.isdisjoint(self._row_names(key, table.sample(key))):
                     return None
-        rows_by_name: dict[tuple[Any, ...], Sequence[Any]] = {}
+        rows_by_name: dict[RowName, Row] = {}
         count = 0
         for chunk in self._name_rows(table):
             count += len(chunk)
             rows_by_name.update(chunk)
             if count >= _MOST_SEARCHED:
                 break
-        if len(rows_by_name) < _FEW or len(rows_by_name) * 10 < 9 * count:
+        if len(rows_by_name) < _FEW_BY_CHANCE or len(rows_by_name) * 10 < 9 * count:
             return None
-        partners: dict[tuple[Any, ...], Sequence[Any]] = {}
+        partners: dict[RowName, Row] = {}
         for chunk in self._name_rows(other):
             partners.update((name, row) for name, row in chunk if name in rows_by_name)
         if len(partners) < len(rows_by_name):
             return None
         return [(row, partners[name]) for name, row in rows_by_name.items()]
 
-    def _name_rows(self, table: TableContents) -> Iterator[list[tuple[tuple[Any, ...], Sequence[Any]]]]:
+    def _name_rows(self, table: TableContents) -> Iterator[list[tuple[RowName, Row]]]:
         """Yield the rows of a table by chunk: the name of each, and its numbers."""
         for _, rows in chunks([table.table.source]):
-            called = [self._row_names(key, rows.columns[table.columns[key]]) for key in self._names]
+            parts = [self._row_names(key, rows.columns[table.columns[key]]) for key in self._names]
             numbers = [rows.columns[table.columns[key]] for key in self._numbers]
-            values = zip(*numbers, strict=True) if numbers else [()] * len(called[0])
-            yield list(zip(zip(*called, strict=True), values, strict=True))
+            values = zip(*numbers, strict=True) if numbers else [()] * len(parts[0])
+            yield list(zip(zip(*parts, strict=True), values, strict=True))
 
     def _row_names(self, key: str, values: Sequence[Any]) -> list[Any]:
-        """Return the part of each row's name that a column gives: texts folded, dates as dates."""
+        """Return the part of each row's name that a column gives: texts folded, dates as dates. Clears the remarks of
+        the date reader, which nobody needs."""
         if key in self._dated:
             self._dates.remarks.clear()
             return [self._as_date(value) for value in values]
@@ -134,8 +142,8 @@ def _fold_value(value: Any) -> Any:
 
 
 def _compare_numbers(
-    pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]], numbers: Sequence[str], name_count: int
-) -> TableLikeness | None:
+    pairs: Sequence[tuple[Row, Row]], numbers: Sequence[str], name_count: int
+) -> TableLikeness | None:  # fmt: skip
     """Compare the numbers of paired rows; None if columns differ in several ways.
 
     `numbers`: the columns whose numbers a pair has, in their order; `name_count`: how many columns name the rows.
@@ -160,29 +168,31 @@ def _compare_numbers(
 def _read_both_ways(value: Any) -> Readings:
     """Read the number of a cell with a decimal point and with a decimal comma; twice None if it is not a number, or
     huge."""
-    readings = read_number(value) if isinstance(value, str) and len(value) < 40 else (value, value)
+    readings = read_number(value) if isinstance(value, str) and len(value) < _LONG_TEXT else (value, value)
     if readings is None or not all(isinstance(number, int | float) and -_HUGE < number < _HUGE for number in readings):
-        return None, None
-    return float(readings[0]), float(readings[1])
+        return Readings(None, None)
+    with_point, with_comma = readings
+    return Readings(float(with_point), float(with_comma))
 
 
 def _closest_relation(left: Sequence[Readings], right: Sequence[Readings]) -> _NumbersRelation:
     """Relate two columns of numbers in all readings of their decimal signs, and return the closest relation."""
-    ways = product((0, 1), repeat=2) if any(a != b for a, b in (*left, *right)) else [(0, 0)]
-    return min(
-        (_relate_numbers([m[a] for m in left], [t[b] for t in right]) for a, b in ways),
-        key=lambda comparison: comparison.relation,
-    )
+    left_columns, right_columns = list(zip(*left, strict=True)), list(zip(*right, strict=True))
+    if all(reading.with_point == reading.with_comma for reading in (*left, *right)):
+        left_columns, right_columns = left_columns[:1], right_columns[:1]
+    relations = (_relate_numbers(*columns) for columns in product(left_columns, right_columns))
+    return min(relations, key=lambda relation: relation.relation)
 
 
 def _relate_numbers(column: Sequence[float | None], other: Sequence[float | None]) -> _NumbersRelation:
-    """Relate the numbers of two columns row by row: equal, rounded, multiplied by one factor, or other."""
+    """Relate the numbers of two columns row by row: equal, rounded, multiplied by one factor, or other; only columns
+    with blanks in the same rows and several different numbers are ever rounded or multiplied."""
     if any((left is None) is not (right is None) for left, right in zip(column, other, strict=True)):
         return _NumbersRelation(TableRelation.OTHER)
     pairs = [(left, right) for left, right in zip(column, other, strict=True) if left is not None and right is not None]
-    if all(abs(left - right) <= _EXACT * max(1.0, abs(right)) for left, right in pairs):
+    if all(abs(left - right) <= _RELATIVE_ERROR * max(1.0, abs(right)) for left, right in pairs):
         return _NumbersRelation(TableRelation.EQUAL)
-    if any(len(set(numbers)) < _FEW for numbers in zip(*pairs, strict=True)):
+    if any(len(set(numbers)) < _FEW_BY_CHANCE for numbers in zip(*pairs, strict=True)):
         return _NumbersRelation(TableRelation.OTHER)
     left_decimals, right_decimals = (max(map(_count_decimals, numbers)) for numbers in zip(*pairs, strict=True))
     unit = 10.0 ** -min(left_decimals, right_decimals)
@@ -191,13 +201,13 @@ def _relate_numbers(column: Sequence[float | None], other: Sequence[float | None
     left, right = max(pairs, key=lambda pair: abs(pair[1]))
     factor = left / right if right else 0.0
     slack = 1.01 * 10.0**-left_decimals
-    if factor and all(abs(left - factor * right) <= slack + _EXACT * abs(left) for left, right in pairs):
+    if factor and all(abs(left - factor * right) <= slack + _RELATIVE_ERROR * abs(left) for left, right in pairs):
         return _NumbersRelation(TableRelation.MULTIPLIED, factor)
     return _NumbersRelation(TableRelation.OTHER)
 
 
 def _count_decimals(number: float) -> int:
-    """Count the decimals of a number, up to a few."""
+    """Count the decimals of a number, up to `_MOST_DECIMALS`."""
     shifted = (number * 10**n for n in range(_MOST_DECIMALS))
     return next(
         (n for n, shifted_number in enumerate(shifted) if abs(shifted_number - round(shifted_number)) < 1e-6),

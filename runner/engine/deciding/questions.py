@@ -16,7 +16,12 @@ from runner.engine.surveying.partitions import PartitionDoubt
 AS_FOUND: Final = "yes"  # the header rows that were found are the header
 SKIP: Final = "skip"  # the sheet or table is left out
 USE: Final = "use"  # the table holds records
-_LONGEST: Final = 300
+# Characters that review.json may have of each text; the rest is cut.
+_LONGEST_LABEL: Final = 300
+_LONGEST_RULE: Final = 200
+_LONGEST_HEADER: Final = 500
+_LONGEST_QUESTION: Final = 1000
+_MOST_REASONS: Final = 20
 # What each reading that a person may choose is a reading of.
 KIND_OF_READING: Final = {
     "day_first": "date_order", "month_first": "date_order", "year_first": "date_order",
@@ -40,10 +45,12 @@ class Candidate(NamedTuple):
 
     def as_dict(self) -> Json:
         """Return the candidate as review.json has it."""
-        sure = None if self.probability is None else round(min(1.0, max(0.0, self.probability)), 4)
-        reasons = [{"rule": r["rule"][:200], "weight": r["weight"]} for r in self.reasons[:20]]
-        made: Json = {"value": self.value, "label": _cut_text(self.label), "probability": sure, "reasons": reasons}
-        return made | ({"header": self.header[:500]} if self.header is not None else {})
+        probability = None if self.probability is None else round(min(1.0, max(0.0, self.probability)), 4)
+        reasons = [{"rule": r["rule"][:_LONGEST_RULE], "weight": r["weight"]} for r in self.reasons[:_MOST_REASONS]]
+        candidate: Json = {
+            "value": self.value, "label": _cut_text(self.label), "probability": probability, "reasons": reasons,
+        }  # fmt: skip
+        return candidate | ({"header": self.header[:_LONGEST_HEADER]} if self.header is not None else {})
 
 
 class Question(NamedTuple):
@@ -70,9 +77,9 @@ class Question(NamedTuple):
             "sheet": self.sheet,
             "table": self.table,
             "column": self.column,
-            "header": None if self.header is None else self.header[:500],
+            "header": None if self.header is None else self.header[:_LONGEST_HEADER],
             "field": self.field,
-            "text": self.text[:1000],
+            "text": self.text[:_LONGEST_QUESTION],
             "chosen": self.chosen,
             "candidates": [c.as_dict() for c in self.candidates],
         }
@@ -101,5 +108,5 @@ def label_of(table: MappedTable, position: int) -> str | None:
 
 
 def _cut_text(text: str) -> str:
-    """Cut a text to what a question may show."""
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    """Cut a text to what the label of an answer may show, with … at its end."""
+    return text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 1] + "…"

@@ -32,17 +32,18 @@ from runner.engine.surveying.partitions import PartitionDoubt, name_ranges
 
 VERSION: Final = 1
 MOST_QUESTIONS: Final = 200
-_CANDIDATES: Final = 12
+_MOST_CANDIDATES: Final = 12
+_RANGES: Final = 20  # listed in an answer
 _ROWS_ABOVE: Final = 3  # rows that are offered as the header, beside the one in doubt
 _ROWS_BELOW: Final = 5
-_CERTAIN: Final = frozenset({"confirmed", "decision", "hook"})  # somebody said so before
-_LABELS: Final = {
+_CERTAIN_TIERS: Final = frozenset({"confirmed", "decision", "hook"})  # somebody said so before
+_READING_LABELS: Final = {
     "day_first": "day first: 31/12/2025", "month_first": "month first: 12/31/2025",
     "year_first": "year first: 25/12/31",
     "point": "a decimal point: 1.5", "comma": "a decimal comma: 1,5", "percent": "percent: 45 is 45 %",
     "share": "shares: 0.45 is 45 %",
 }  # fmt: skip
-_READINGS: Final = {
+_READINGS_OF_KIND: Final = {
     "date_order": ("day_first", "month_first"), "decimal": ("point", "comma"), "unit": ("percent", "share"),
 }  # fmt: skip
 
@@ -60,17 +61,17 @@ class Asking:
         answers: Answers,
         fields: Sequence[Field],
         *,
-        valued: Collection[str],
+        fields_with_values: Collection[str],
     ) -> None:
-        """Prepare to ask about the tables of a job; `valued`: fields that need no column."""
+        """Prepare to ask about the tables of a job; `fields_with_values`: names of fields that need no column."""
         self.mode = options.mapping.review
-        self._low, self._high = options.mapping.unsure
+        self._least_probability, self._sure_probability = options.mapping.unsure
         self._redact = options.redact_headers
         self._why = why_asked(self.mode, options.on_drift)
         self._answers = answers
         self._fields = {f.name: f for f in fields}
-        self._valued = valued
-        self._headless = options.reading.headless
+        self._fields_with_values = fields_with_values
+        self._has_no_header = options.reading.headless
         self._sheets: set[tuple[str, str]] = set()  # that have tables
         self._order = order
 
@@ -80,14 +81,14 @@ class Asking:
         return self.mode != "never" and not self._answers.accept
 
     def questions(self, tables: Sequence[MappedTable], readings: Sequence[ChosenReading]) -> list[Question]:
-        """Ask about everything that is unsure about these tables, each question once."""
+        """Make the questions about everything that is unsure about these tables, each once, but for those about headers
+        that somebody answered."""
         self._sheets = {(t.source.place.input, t.source.place.sheet) for t in tables}
         questions = [question for table in tables for question in self._ask_headers(table)]
         for table in tables:
-            missing = list(self._ask_required_fields(table))
-            near = {question.field for question in missing}
-            questions += missing
-            questions += self._ask_columns(table, near)
+            about_required = list(self._ask_required_fields(table))
+            questions += about_required
+            questions += self._ask_columns(table, {question.field for question in about_required})
         questions += self._ask_readings(tables, readings)
         unique = {question.id: question for question in questions}
         return [
@@ -99,14 +100,14 @@ class Asking:
     def ask_partitions(self, doubts: Sequence[PartitionDoubt]) -> Iterator[Question]:
         """Ask how parts of sheets are cut into tables that could be cut in two ways."""
         for doubt in doubts:
-            ways = zip(doubt.values, (doubt.chosen, doubt.other), (None, doubt.probability), strict=True)
+            partitions = zip(doubt.values, (doubt.chosen, doubt.other), (None, doubt.probability), strict=True)
             options = tuple(
                 Candidate(
                     value,
-                    f"{'one table' if len(ranges) == 1 else f'{len(ranges)} tables'}: {name_ranges(ranges, 20)}",
-                    p,
+                    f"{'one table' if len(ranges) == 1 else f'{len(ranges)} tables'}: {name_ranges(ranges, _RANGES)}",
+                    probability,
                 )
-                for value, ranges, p in ways
+                for value, ranges, probability in partitions
             )
             yield Question(
                 partition_id(doubt),
@@ -141,7 +142,11 @@ class Asking:
         likely: dict[str, dict[str, str]] = {}  # table -> letters of a column -> field
         for question in questions:
             table, first = question.table or "", question.candidates[0]
-            if question.kind == "column" and question.chosen is None and (first.probability or 0.0) >= self._low:
+            if (
+                question.kind == "column"
+                and question.chosen is None
+                and (first.probability or 0.0) >= self._least_probability
+            ):
                 likely.setdefault(table, {})[question.column or ""] = first.value or ""
             elif question.kind == "required" and first.probability is not None:
                 likely.setdefault(table, {})[first.value or ""] = question.field or ""
@@ -181,14 +186,15 @@ class Asking:
         return [] if self._answers.accept or self._answers.accepts(question) else [question]
 
     def _ask_headers(self, table: MappedTable) -> Iterator[Question]:
-        """Ask which rows are the header of a table, if that is in doubt and nobody said so before."""
+        """Ask which rows are the header of a table, if that is in doubt, or there is none though the manifest does not
+        say so; nothing if somebody decided it before."""
         source = table.source
         if source.table.shape is not None:
             return  # confirmed before
         doubt = next((c for c in source.table.choices if c.kind == "header" and not c.sure), None)
-        unnamed = source.table.generated_header and not self._headless
+        lacks_header = source.table.generated_header and not self._has_no_header
         rows = source.table.header_rows
-        if doubt is None and not unnamed:
+        if doubt is None and not lacks_header:
             return
         if self._answers.has_header(source.place.input, source.place.sheet, found=bool(rows)):
             return
@@ -206,7 +212,8 @@ class Asking:
         )
 
     def _header_candidates(self, table: MappedTable, first: int) -> tuple[Candidate, ...]:
-        """Offer the rows near the `first` one that may be a table's header; as found, none, or no table at all."""
+        """Offer what may be a table's header: what was found, the rows near row `first`, none; unless it is the only
+        sheet, also to leave the sheet out."""
         rows, bottom = table.source.table.header_rows, table.source.table.range.bottom
         near = range(max(1, first - _ROWS_ABOVE), min(first + _ROWS_BELOW, bottom) + 1)
         options = [AS_FOUND if rows else "none", *(str(row) for row in near if [row] != list(rows)), "none"]
@@ -221,7 +228,8 @@ class Asking:
         return self._sheets <= {(table.source.place.input, table.source.place.sheet)}
 
     def _ask_required_fields(self, table: MappedTable) -> Iterator[Question]:
-        """Ask which column is a required field that no column is mapped to."""
+        """Ask, for each required field that no column is mapped to, which column it is; columns that may be it come
+        first."""
         mapped = {choice.field for choice in table.choices if choice.field is not None} | set(table.fields)
         free = [
             choice
@@ -229,22 +237,22 @@ class Asking:
             if choice.field is None and not self._answers.is_decided(table, choice.position)
         ]
         for field in self._fields.values():
-            if not field.required or field.name in mapped or field.name in self._valued:
+            if not field.required or field.name in mapped or field.name in self._fields_with_values:
                 continue
             if self._answers.is_without(table, field.name):
                 continue
-            runner_up = {
-                choice.position: candidate
+            likely = {
+                choice.position: runner_up
                 for choice in free
-                for candidate in choice.runners_up
-                if candidate.field == field.name
+                for runner_up in choice.runners_up
+                if runner_up.field == field.name
             }
-            near = sorted(
-                free,
-                key=lambda choice: -runner_up[choice.position].probability if choice.position in runner_up else 1.0,
+            likeliest_first = sorted(
+                free, key=lambda choice: -likely[choice.position].probability if choice.position in likely else 1.0
             )
             columns = [
-                self._column_candidate(table, choice, runner_up.get(choice.position)) for choice in near[:_CANDIDATES]
+                self._column_candidate(table, choice, likely.get(choice.position))
+                for choice in likeliest_first[:_MOST_CANDIDATES]
             ]
             yield Question(
                 question_id("required", table.source.id, field.name),
@@ -256,19 +264,22 @@ class Asking:
                 **self._place_keys(table),
             )
 
-    def _column_candidate(self, table: MappedTable, choice: MappingChoice, near: RunnerUp | None) -> Candidate:
-        """Offer a column as a required field; `near`: how likely it is that field, if that is known."""
+    def _column_candidate(self, table: MappedTable, choice: MappingChoice, runner_up: RunnerUp | None) -> Candidate:
+        """Offer a column as a required field; `runner_up`: how likely it is that field, if that is known."""
         header = self._shown_header(table, choice.position)
         letters = table.letters(choice.position)
         label = f"column {letters}" if header is None else f"column {letters}: {header}"
-        if near is None:
+        if runner_up is None:
             return Candidate(letters, label, header=header)
-        return Candidate(letters, label, near.probability, listed(near.contributors, redact=self._redact), header)
+        reasons = listed(runner_up.contributors, redact=self._redact)
+        return Candidate(letters, label, runner_up.probability, reasons, header)
 
     def _ask_columns(self, table: MappedTable, asked_fields: Collection[str | None]) -> Iterator[Question]:
-        """Ask which field a column is whose mapping is unsure; `asked_fields`: are asked about by themselves."""
+        """Ask which field each column is whose mapping is unsure; `asked_fields`: are asked about by themselves."""
         sure = {
-            choice.field for choice in table.choices if choice.field is not None and choice.probability >= self._high
+            choice.field
+            for choice in table.choices
+            if choice.field is not None and choice.probability >= self._sure_probability
         }
         for choice in table.choices:
             if self._answers.is_decided(table, choice.position) or not self._is_unsure(choice, sure, asked_fields):
@@ -295,36 +306,44 @@ class Asking:
                 question_id("column", table.source.id, letters),
                 "column",
                 f"Which field is {column_name[0].lower()}{column_name[1:]}?",
-                (*options[:_CANDIDATES], Candidate(None, "no field")),
+                (*options[:_MOST_CANDIDATES], Candidate(None, "no field")),
                 choice.field,
                 column=letters,
                 header=header,
                 **self._place_keys(table),
             )
 
-    def _is_unsure(self, choice: MappingChoice, sure: Collection[str | None], near: Collection[str | None]) -> bool:
-        """Whether a person should say what a column is.
+    def _is_unsure(
+        self, choice: MappingChoice, sure: Collection[str | None], asked_fields: Collection[str | None]
+    ) -> bool:  # fmt: skip
+        """Whether a person should say what a column is; any column, if the manifest says `always`.
 
-        `sure`: fields that other columns surely are. `near`: fields that are asked about by themselves.
+        `sure`: fields that other columns surely are. `asked_fields`: are asked about by themselves.
         """
         is_first_drop = not self._order.corrections  # what is corrected was asked about with the first drop
         if self.mode == "always" and is_first_drop:
             return True
         if choice.field is not None:
-            enough = self._low if choice.tier in _CERTAIN else self._high
+            enough = self._least_probability if choice.tier in _CERTAIN_TIERS else self._sure_probability
             has_remedy = choice.doubt is not None and bool(choice.doubt.remedy)
             return choice.probability < enough or has_remedy
-        others = [other for other in choice.runners_up if other.field not in sure and other.field not in near]
-        return any(other.probability >= self._low for other in others)
+        others = [other for other in choice.runners_up if other.field not in sure and other.field not in asked_fields]
+        return any(other.probability >= self._least_probability for other in others)
 
     def _ask_readings(
         self, tables: Sequence[MappedTable], readings: Sequence[ChosenReading], *, ahead: bool = False
     ) -> Iterator[Question]:
-        """Ask how the values of columns are written, where two readings fit; `ahead`: they may become fields."""
+        """Ask how the values of columns are written, where two readings fit; `ahead`: the columns are no fields yet,
+        but may become some."""
         by_id = {t.source.id: t for t in tables}
         for reading in readings:
             table = by_id.get(reading.place.table) if reading.place else None
-            if table is not None and not reading.sure and reading.kind in _READINGS and reading.column is not None:
+            if (
+                table is not None
+                and not reading.sure
+                and reading.kind in _READINGS_OF_KIND
+                and reading.column is not None
+            ):
                 yield from self._ask_reading(table, reading, ahead=ahead)
 
     def _ask_reading(self, table: MappedTable, reading: ChosenReading, *, ahead: bool) -> Iterator[Question]:
@@ -336,17 +355,17 @@ class Asking:
         if chosen is None:
             return
         letters, header = table.letters(position), self._shown_header(table, position)
-        options = dict.fromkeys([chosen, *_READINGS[reading.kind]])
+        options = dict.fromkeys([chosen, *_READINGS_OF_KIND[reading.kind]])
         evidence = [{"rule": f"{name}: {count}", "weight": 0.0} for name, count in reading.evidence.items()]
-        name_ranges = f"column {letters}" + (f" (“{header}”)" if header is not None else "")
+        column_name = f"column {letters}" + (f" (“{header}”)" if header is not None else "")
         yield Question(
             question_id("reading", table.source.id, letters),
             "reading",
-            f"If {name_ranges} is {reading.field}: how are its values written? Two readings fit."
+            f"If {column_name} is {reading.field}: how are its values written? Two readings fit."
             if ahead
-            else f"How are the values of {name_ranges} written? Two readings fit.",
+            else f"How are the values of {column_name} written? Two readings fit.",
             tuple(
-                Candidate(reading_name, _LABELS[reading_name], None, evidence if reading_name == chosen else ())
+                Candidate(reading_name, _READING_LABELS[reading_name], None, evidence if reading_name == chosen else ())
                 for reading_name in options
             ),
             chosen,
@@ -362,7 +381,7 @@ class Asking:
         return {"input": place.input, "sheet": place.sheet, "table": place.table}
 
     def _field_label(self, name: str) -> str:
-        """Return a field's name and label."""
+        """Return a field's name, with its label in brackets if it has one."""
         field = self._fields.get(name)
         return name if field is None or not field.label else f"{name} ({field.label})"
 
@@ -373,7 +392,8 @@ class Asking:
         return None if label is None else label.encode(errors="replace").decode()
 
     def stop(self, questions: Sequence[Question]) -> EngineStop:
-        """Write review.json, and return the end of a job that asks; questions beyond a limit follow later."""
+        """Write review.json, if the order asks for it, and return the end of a job that asks; questions beyond
+        `MOST_QUESTIONS` are only counted."""
         shown = questions[:MOST_QUESTIONS]
         if file := open_output(self._order, OutputName.REVIEW):
             body = json.dumps(self._document(shown, len(questions) - len(shown)), ensure_ascii=False, indent=1)

@@ -22,21 +22,23 @@ from runner.engine.tables.sources import SourceTable
 from runner.engine.values.calendar_names import MONTHS, WEEKDAYS, folded
 
 _MEASURES: Final = NUMERIC - {"integer"}  # types of fields that tell no records apart
-_COPIED: Final = 3  # rows that two tables do not share by chance
-_NAMED: Final = 3  # tables that a message names
-_SHORT: Final = 5  # rows of an example
-_COMPARED: Final = 2  # tables that a table is compared with, row by row
-_SERIES: Final = 3  # more tables with the same keys are one for each branch, class or the like
-_BULK: Final = 3  # a table so many times as long as those with more fields is what the file is about
+_FEW_BY_CHANCE: Final = 3  # rows that two tables do not share by chance
+_MOST_NAMED: Final = 3  # tables that a message names
+_EXAMPLE_ROWS: Final = 5  # rows of an example
+_MOST_COMPARED: Final = 2  # tables that a table is compared with, row by row
+_MOST_ALIKE: Final = 3  # more tables with the same keys are one for each branch, class or the like
+_TIMES_AS_LONG: Final = 3  # a table so many times as long as those with more fields is what the file is about
 # Words of sheets that show how a list is to be filled in, in the languages of the forms that we have seen.
-_EXAMPLES: Final = frozenset(
+_EXAMPLE_WORDS: Final = frozenset(
     {
         "example", "examples", "sample", "samples", "template", "instructions", "beispiel", "beispiele", "muster",
         "vorlage", "anleitung", "exemple", "exemples", "modele", "ejemplo", "ejemplos", "plantilla", "esempio",
         "modello", "exemplo", "voorbeeld", "exempel", "eksempel", "przyklad", "wzor", "priklad",
     }
 )  # fmt: skip
-_PERIODS: Final = frozenset({"week", "kw", "cw", "woche", "semaine", "semana", "settimana", "uke", "vecka", "uge", "q"})
+_PERIOD_WORDS: Final = frozenset(
+    {"week", "kw", "cw", "woche", "semaine", "semana", "settimana", "uke", "vecka", "uge", "q"}
+)
 _WORDS: Final = re.compile(r"[^\W\d_]+|\d+")
 _YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _RANGE: Final = re.compile(r"([A-Z]{1,3})([1-9][0-9]{0,6})(?::([A-Z]{1,3})([1-9][0-9]{0,6}))?")
@@ -61,24 +63,26 @@ class TableDoubt(NamedTuple):
 
 
 def is_named(table: SourceTable, name: str) -> bool:
-    """Whether an entry of `reading.tables` names a table: by its sheet, or by its sheet and a part of its range."""
-    sheet, _, area = name.rpartition("!")
-    area_parts = _RANGE.fullmatch(area) if sheet else None
-    if area_parts is None:
+    """Whether an entry of `reading.tables` names a table: `sheet`, `input/sheet`, both with wildcards, or one of them
+    with `!` and cells (`Pay!B2` or `Pay!A1:D9`), of which any must be in the table's range."""
+    sheet, _, cells = name.rpartition("!")
+    corners = _RANGE.fullmatch(cells) if sheet else None
+    if corners is None:
         sheet = name
     place, box = table.place, table.table.range
     if not any(label == sheet or fnmatchcase(label, sheet) for label in (place.sheet, f"{place.input}/{place.sheet}")):
         return False
-    if area_parts is None:
+    if corners is None:
         return True
-    first_column, top, last_column, bottom = area_parts.groups()
+    first_column, top, last_column, bottom = corners.groups()
     shares_columns = column_number(first_column) <= box.right and box.left <= column_number(last_column or first_column)
     shares_rows = int(top) <= box.bottom and box.top <= int(bottom or top)
     return shares_columns and shares_rows
 
 
 def skip_unnamed(tables: Sequence[SourceTable], names: Sequence[str], findings: Findings) -> None:
-    """Leave out the tables that `reading.tables` does not name, and report names of tables that are not there."""
+    """Set on the tables that `reading.tables` does not name why they are skipped, and report them and names of tables
+    that are not there."""
     for table in tables:
         if not any(is_named(table, name) for name in names):
             table.skipped = "reading.tables does not name it"
@@ -134,7 +138,7 @@ class _Selection:
         self._candidates = [TableContents(t) for t in tables]
         self._fields = {f.name: f for f in fields}
         self._findings = findings
-        self._seen = SeenRows()
+        self._seen_rows = SeenRows()
         most = max(len(t.fields) for t in self._candidates)
         wide = [t for t in self._candidates if len(t.fields) * 5 >= 4 * most and self._asked[t.id] is not False]
         self._main = max(wide or self._candidates, key=lambda t: (not _is_named_example(t), t.rows, len(t.fields)))
@@ -147,7 +151,7 @@ class _Selection:
         names = {name for f in fields for name, _ in f.names}
         names |= {c.name for c in self._main.table.source.columns if not c.generated}
         self._names = set(map(normalized, names))  # of columns
-        self._summed: tuple[list[str], GroupSums] = ([], GroupSums([]))  # ids of the tables, and their sums
+        self._last_sums = ([""], GroupSums([]))  # ids of the tables that were added up last, and their sums
         self._judged: list[tuple[TableContents, _Judgement]] = []  # to report
         self.doubts: list[TableDoubt] = []
 
@@ -163,7 +167,8 @@ class _Selection:
         return frozenset((required & distinguishing) or distinguishing or required)
 
     def _distinguishes(self, field: Field) -> bool:
-        """Whether a field tells the records of the main table apart by itself."""
+        """Whether a field tells the records of the main table apart by itself; a column of numbers only if they count
+        up."""
         name, main = field.name, self._main
         if field.type in _MEASURES or name not in main.columns or not main.distinguishes_rows(name):
             return False
@@ -187,11 +192,12 @@ class _Selection:
             self._report(table, judgement)
 
     def _judge(self, table: TableContents, used: Sequence[TableContents]) -> "_Judgement | None":
-        """Judge a table by everything that may speak against it; None for one that holds records."""
+        """Judge a table by everything that may speak against it, the surest first; None for one that holds records.
+        `used`: tables judged before that are in use."""
         if (asked := self._asked[table.id]) is not None:
             return None if asked else _Judgement("table_skipped", "info", "it was decided for this drop")
         used = [other for other in used if not _are_set_apart(table, other)]
-        others, rows = self._seen.count_repeated_rows(table, used)
+        others, rows = self._seen_rows.count_repeated_rows(table, used)
         if rows and (repeated := self._judge_repeated(table, others, rows)) is not None:
             return repeated
         if (alike := self._judge_by_likeness(table, used)) is not None:
@@ -203,7 +209,8 @@ class _Selection:
         return self._judge_doubtful(table)
 
     def _judge_repeated(self, table: TableContents, others: Sequence[TableContents], rows: int) -> "_Judgement | None":
-        """Judge a table of which `rows` rows are in the `others`; None if that may be by chance."""
+        """Judge a table of which `rows` rows are in the `others`, at least one; None if that may be by chance, or if
+        the sheets are of different times."""
         other = others[0]
         shared = table.columns.keys() & other.columns.keys()
         keys = sorted(key for key in shared if other.distinguishes_rows(key))
@@ -218,15 +225,15 @@ class _Selection:
         if unique or is_distinct_without_key or (keys and table.fields < other.fields):
             return _Judgement("table_repeated", "info" if unique else "warning", why)
         is_whole_copy = table.rows == other.rows and len(others) == 1
-        if table.rows >= _COPIED and (is_whole_copy or keys):
+        if table.rows >= _FEW_BY_CHANCE and (is_whole_copy or keys):
             return _Judgement("table_repeated", "warning", why, is_used=True)
         return None
 
     def _judge_by_likeness(self, table: TableContents, used: Sequence[TableContents]) -> "_Judgement | None":
         """Judge a table that has the rows of another, spelled otherwise or with other numbers; None if no table in use
         has its rows."""
-        wide = [t for t in used if table.fields <= t.fields and not _are_in_series(table, t)]
-        for other in sorted(wide, key=lambda t: -table.shared_values(t, self._record_keys))[:_COMPARED]:
+        with_all_fields = [t for t in used if table.fields <= t.fields and not _are_in_series(table, t)]
+        for other in sorted(with_all_fields, key=lambda t: -table.shared_values(t, self._record_keys))[:_MOST_COMPARED]:
             dated = {
                 column for column in table.columns if any(t.has_dates_in(column) for t in (table, other))
             } | self._dated
@@ -240,15 +247,15 @@ class _Selection:
     ) -> "_Judgement | None":
         """Judge a table whose rows pair with another's, by what differs between them; None if it holds records of its
         own."""
-        columns = " and ".join(k.removeprefix("~") for k in likeness.columns[:_NAMED])
+        columns = " and ".join(k.removeprefix("~") for k in likeness.columns[:_MOST_NAMED])
         if likeness.relation is TableRelation.MULTIPLIED:
             why = f"its rows are those of {other.id}, with {columns} multiplied by {likeness.factor:.4g}"
             return _Judgement("table_assumed", "warning", why)
         if likeness.relation is TableRelation.OTHER:
             why = f"its rows are those of {other.id} but for {columns}, and no column tells which is which"
-            single = len(likeness.columns) == 1 and likeness.agreeing > 1 and table.rows == other.rows
-            few = len(self._alike) <= _SERIES
-            return _Judgement("table_assumed", "warning", why, is_used=True) if single and few else None
+            differs_in_one = len(likeness.columns) == 1 and likeness.agreeing > 1 and table.rows == other.rows
+            is_doubtful = differs_in_one and len(self._alike) <= _MOST_ALIKE
+            return _Judgement("table_assumed", "warning", why, is_used=True) if is_doubtful else None
         judgement = self._judge_repeated(table, [other], table.rows)
         if judgement is None:
             return None
@@ -266,7 +273,7 @@ class _Selection:
     ) -> "_Judgement | None":
         """Judge a table of which some rows are in another: an older copy, or two that overlap; None if these are too
         few to matter."""
-        if shared_rows < _COPIED or shared_rows * 3 < table.rows:
+        if shared_rows < _FEW_BY_CHANCE or shared_rows * 3 < table.rows:
             return None
         why = f"{shared_rows:,} of its {table.rows:,} rows are in {other.id}"
         has_same_keys = any(table.has_keys_of(other, key) for key in keys if key in self._record_keys)
@@ -292,9 +299,11 @@ class _Selection:
     def _sums_of(self, tables: Sequence[TableContents]) -> GroupSums:
         """Return the sums of the rows of some tables; made once for the same tables, with which most are compared."""
         ids = [table.id for table in tables]
-        if ids != self._summed[0]:
-            self._summed = (ids, GroupSums(tables))
-        return self._summed[1]
+        last_ids, sums = self._last_sums
+        if ids != last_ids:
+            sums = GroupSums(tables)
+            self._last_sums = (ids, sums)
+        return sums
 
     def _lacks_key(self, table: TableContents) -> bool:
         """Whether a table has fields of the main one only, and none that tells rows apart."""
@@ -339,20 +348,22 @@ class _Selection:
             return False
         is_short = 2 * table.rows <= self._main.rows
         others = [candidate for candidate in self._alike if candidate is not table]
-        return (3 * field_count <= 2 * main_field_count and is_short) or lists_values(table, others)[1]
+        return (3 * field_count <= 2 * main_field_count and is_short) or lists_values(table, others).lists_one
 
     def _is_bulk(self, table: TableContents) -> bool:
         """Whether it would be more of a loss to leave a table out than to use it: most rows, or a file, are in it."""
         place, main = table.table.source.place, self._main.table.source.place
         siblings = [candidate for candidate in self._candidates if candidate.table.source.place.input == place.input]
         fullest = max(siblings, key=lambda candidate: (len(candidate.fields), candidate.rows))
-        has_most_rows = len(table.fields) > 1 and table.rows > _BULK * sum(candidate.rows for candidate in self._alike)
+        has_most_rows = len(table.fields) > 1 and table.rows > _TIMES_AS_LONG * sum(
+            candidate.rows for candidate in self._alike
+        )
         return has_most_rows or (place.input != main.input and table is fullest)
 
     def _is_example(self, table: TableContents) -> bool:
         """Whether a short table is on a sheet that is named as an example, beside a main one that is not."""
         main = self._main
-        return table.rows <= min(_SHORT, main.rows) and _is_named_example(table) and not _is_named_example(main)
+        return table.rows <= min(_EXAMPLE_ROWS, main.rows) and _is_named_example(table) and not _is_named_example(main)
 
     def _report(self, table: TableContents, judgement: "_Judgement") -> None:
         """Report a judgement; one that is not sure is also a doubt that a person may be asked about."""
@@ -377,7 +388,7 @@ class _Selection:
             if candidate is not table and not candidate.table.left_out
         ]
         names = list(dict.fromkeys(map(self._manifest_name, used)))
-        if len(names) > _NAMED:
+        if len(names) > _MOST_NAMED:
             return '"reading": {"tables": ["*"]} to use every table, or their sheets instead of the star'
         quoted_names = ", ".join(f'"{name}"' for name in names)
         own_name = self._manifest_name(table.table.source)
@@ -403,7 +414,7 @@ def _judge_half_record(key: str, other: TableContents) -> _Judgement:
 
 def _is_named_example(table: TableContents) -> bool:
     """Whether the name of a table's sheet has a word for an example."""
-    return not _EXAMPLES.isdisjoint(normalized(table.table.source.place.sheet).split())
+    return not _EXAMPLE_WORDS.isdisjoint(normalized(table.table.source.place.sheet).split())
 
 
 def _are_set_apart(table: TableContents, other: TableContents) -> bool:
@@ -440,7 +451,7 @@ def _split_time_words(name: str) -> _NameWords:
 
 def _is_time_word(word: str) -> bool:
     """Whether a folded word is that of a month, a weekday or another period."""
-    return word in MONTHS or word in WEEKDAYS or word in _PERIODS
+    return word in MONTHS or word in WEEKDAYS or word in _PERIOD_WORDS
 
 
 def _names_time(words: _NameWords) -> bool:
@@ -450,5 +461,5 @@ def _names_time(words: _NameWords) -> bool:
 
 def _name_places(tables: Collection[SourceTable]) -> str:
     """List the places of a few tables, for a message."""
-    shown = [f"{t.place.sheet}!{t.table.range.a1}" for t in tables][:_NAMED]
-    return ", ".join(shown) + (" and others" if len(tables) > _NAMED else "") if shown else "none"
+    shown = [f"{t.place.sheet}!{t.table.range.a1}" for t in tables][:_MOST_NAMED]
+    return ", ".join(shown) + (" and others" if len(tables) > _MOST_NAMED else "") if shown else "none"

@@ -11,7 +11,7 @@ SPELLED: Final = {"header": 4.0}  # enough of its cells are declared names
 LABELLED: Final = {"title": 4.0, "note": 4.0}  # a label of the manifest, `Account:`, is around a table
 BELOW: Final = {"data": 4.0}  # the row under the names is data, unless it looks very much like units
 NOTHING: Final[dict[str, float]] = {}
-_APART: Final = "\x1f"  # between names
+_BETWEEN_NAMES: Final = "\x1f"  # between names
 
 
 class HeadingSpellings:
@@ -50,22 +50,22 @@ class DeclaredNames:
     def __init__(self, headings: HeadingSpellings) -> None:
         """Prepare to score the rows of one sheet, from its first row on."""
         self._keys, self._names, self._labels = headings.keys, headings.names, headings.labels
-        self.spell_in_cases = headings.spellings | headings.labels if headings.labels else headings.spellings
-        self._enough = min(2, len(self._names))  # names that make a row a header
-        self._last = -1  # the number of the last row with so many names
+        self._spellings = headings.spellings | headings.labels if headings.labels else headings.spellings
+        self._enough_names = min(2, len(self._names))  # names that make a row a header
+        self._last_row_of_names = -1  # its number in the sheet
 
     def __call__(self, number: int, values: Sequence[object]) -> Mapping[str, float]:
-        """Return what a row's texts say about it: SPELLED, BELOW such a row, LABELLED or NOTHING; remembers a row of
-        names."""
-        if self.spell_in_cases.isdisjoint(values):
-            return BELOW if number == self._last + 1 else NOTHING
+        """Return what a row's texts say about it: SPELLED, BELOW if it is right under such a row, LABELLED or NOTHING;
+        remembers a row of names."""
+        if self._spellings.isdisjoint(values):
+            return BELOW if number == self._last_row_of_names + 1 else NOTHING
         is_labelled = not self._labels.isdisjoint(values)
         texts = [v for v in values if isinstance(v, str)]
         declared = {name for name in map(normalized, texts) if name in self._names}
-        has_enough = len(declared) >= max(1, self._enough) and len(declared) * 3 >= len(texts)
+        has_enough = len(declared) >= max(1, self._enough_names) and len(declared) * 3 >= len(texts)
         if not has_enough:
             return LABELLED if is_labelled else NOTHING
-        self._last = number
+        self._last_row_of_names = number
         return SPELLED
 
     def spelled(self, values: Sequence[object]) -> int:
@@ -78,7 +78,7 @@ class DeclaredNames:
 
     def absent(self, columns: Sequence[Sequence[object]]) -> bool:
         """Whether no row of these columns can hold declared names."""
-        return all(map(self.spell_in_cases.isdisjoint, columns))
+        return all(map(self._spellings.isdisjoint, columns))
 
 
 def spell_in_cases(names: set[str]) -> set[str]:
@@ -86,7 +86,7 @@ def spell_in_cases(names: set[str]) -> set[str]:
     names = names | {name.replace("_", " ") for name in names if "_" in name}
     names |= {name.replace(" ", "_") for name in names if " " in name}
     spellings = names.union(map(str.capitalize, names))
-    whole = _APART.join(names)
+    whole = _BETWEEN_NAMES.join(names)
     for in_case in (whole.lower(), whole.upper(), whole.title()):
-        spellings.update(in_case.split(_APART))
+        spellings.update(in_case.split(_BETWEEN_NAMES))
     return spellings

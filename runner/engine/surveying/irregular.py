@@ -20,24 +20,24 @@ from runner.engine.tables.filling import DITTO, JOIN, QUOTES
 from runner.engine.tables.sources import SourceTable
 from runner.engine.values.words import NOTHING
 
-_SAMPLE: Final = 400  # rows that show what kinds of values the columns hold
-_MOSTLY: Final = 0.8  # share of the lines below records that one line must have to name columns
-_EACH: Final = 1_000  # rows reported one by one
-_EXAMINED: Final = 20_000  # rows with a blank last cell that are examined
-_FEW: Final = 50  # rows that a first row is compared with
+_SAMPLE_ROWS: Final = 400  # rows that show what kinds of values the columns hold
+_MOST_LINES: Final = 0.8  # share of the lines below records that one line must have to name columns
+_MOST_REPORTED: Final = 1_000  # rows reported one by one
+_MOST_EXAMINED: Final = 20_000  # rows with a blank last cell that are examined
+_COMPARED_ROWS: Final = 50  # rows that a first row is compared with
 _COMMENT = re.compile(r"\s*(#(?=\s|[^\W\d_]{3})|%(?=\s|[^\W\d_])|//|--(?=\s)|;+|!(?=\s)|REM\b)\s*\S")
-_PROSE: Final = 60  # characters from which a text is prose
-_SIGN = re.compile(r"[\"'\t\n;|\\]")
-_TYPES: Final = 4  # kinds of rows that one file may mix
+_PROSE_CHARACTERS: Final = 60  # characters from which a text is prose
+_SIGN_IN_PROSE = re.compile(r"[\"'\t\n;|\\]")
+_MOST_RECORD_TYPES: Final = 4  # kinds of rows that one file may mix
 # Classes of one column that only rows of different kinds have.
-_UNLIKE: Final = ({"number", "word"}, {"code", "word"}, {"date", "word"}, {"number", "date"})
-_SHIFTS: Final = 3  # cells that may be missing
-_MEMO: Final = 50_000
+_UNLIKE_CLASSES: Final = ({"number", "word"}, {"code", "word"}, {"date", "word"}, {"number", "date"})
+_MOST_SHIFTS: Final = 3  # cells that may be missing
+_MAX_LINES: Final = 50_000
 # What a spreadsheet makes of the codes 1-2, 10/12 and MAR-1 before it saves them as text.
-_MADE = re.compile(rf"\d{{1,2}}-{MONTH}|{MONTH}-\d{{1,2}}", re.IGNORECASE)
-_MAY_BE_MADE = re.compile(r"-(?:[a-zA-Zä]{3}|(?<=[a-zA-Zä]-)\d)")  # starts with a literal, so the search is quick
+_MADE_DATE = re.compile(rf"\d{{1,2}}-{MONTH}|{MONTH}-\d{{1,2}}", re.IGNORECASE)
+_MAY_BE_MADE_DATE = re.compile(r"-(?:[a-zA-Zä]{3}|(?<=[a-zA-Zä]-)\d)")  # starts with a literal, so the search is quick
 _SCORE = re.compile(r"(\d{1,3}):(\d{1,3})")
-_TYPED: Final = 10_000  # rows of a table that somebody may have typed, with ditto marks
+_TYPED_ROWS: Final = 10_000  # rows of a table that somebody may have typed, with ditto marks
 
 
 class DeclaredHeadings(Protocol):
@@ -63,7 +63,7 @@ def report_irregular(
     _report_cut_headers(table, findings)
     sample = _sample_rows(table, sheet)
     if len(sample) >= LEAST:
-        search = _Search(table, sample, names, is_text=is_text)
+        search = _IrregularRows(table, sample, names, is_text=is_text)
         for numbers, columns in _chunks_with_left_out(table, sheet):
             search.add(numbers, columns)
         search.report(findings)
@@ -79,7 +79,7 @@ def _chunks_with_left_out(table: SourceTable, sheet: SpooledSheet) -> Iterator[t
 
     Of a sheet that is too long to spool, only the first rows.
     """
-    bottom = table.bottom if sheet.complete else min(table.bottom, table.top + _TYPED)
+    bottom = table.bottom if sheet.complete else min(table.bottom, table.top + _TYPED_ROWS)
     for block in sheet.some_blocks(lambda e: e.first <= bottom and table.top <= e.last):
         cut = block.within(table.top, bottom)
         width = len(cut.columns)
@@ -94,12 +94,12 @@ def _sample_rows(table: SourceTable, sheet: SpooledSheet) -> list[tuple[Any, ...
         for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
             if number not in table.rows_left_out and any(value is not None for value in values):
                 rows.append(values)
-                if len(rows) >= _SAMPLE:
+                if len(rows) >= _SAMPLE_ROWS:
                     return rows
     return rows
 
 
-class _Search:
+class _IrregularRows:
     """Searches the rows of one table: `add` collects suspects chunk by chunk, `report` then reports them all.
 
     The sample decides what is searched for: attributes up to `_above_headers` are set once, by the steps of the set-up,
@@ -114,52 +114,59 @@ class _Search:
         self._table, self._names, self._is_text = table, names, is_text
         self._kinds = Kinds()
         self._width = len(table.columns)
-        self._first, self._sample = sample[0], sample
+        self._first_row, self._sample = sample[0], sample
         columns = list(zip(*sample, strict=True))
         whole = [row for row in sample if row[-1] is not None and row[0] is not None]
         # A last column without a name that few rows reach: those rows have moved, not the others.
-        has_nameless_end = table.columns[-1].generated and bool(table.table.header_rows)
-        self._past = has_nameless_end and len(whole) * 2 < len(sample)
-        if self._past:
+        ends_nameless = table.columns[-1].generated and bool(table.table.header_rows)
+        self._reaches_beyond_header = ends_nameless and len(whole) * 2 < len(sample)
+        if self._reaches_beyond_header:
             whole = [row for row in sample if row[-1] is None and row[0] is not None]
         self._classes = self._classify_columns(whole)  # of each column, in rows that keep the table's shape
-        self._always, self._usual = self._find_usual_columns()
+        self._always_filled, self._usually_filled = self._find_usual_columns()
         # Columns that identify a record.
-        self._keys = [at for at in self._always if at == 0 or self._classes[at] in ("number", "date", "code")]
+        self._key_columns = [
+            at for at in self._always_filled if at == 0 or self._classes[at] in ("number", "date", "code")
+        ]
         is_regular = len(whole) == len(sample)  # then the class of a column says whether it may hold codes
-        self._coded = [
+        self._code_columns = [
             at
             for at, column in enumerate(columns)
             if not (is_regular and self._classes[at] in ("number", "date", "word")) and self._is_coded(column)
         ]
-        self._scored = [] if is_text else [at for at, column in enumerate(columns) if _is_scored(column)]
-        self._texts = self._columns_for_dittos(columns)
-        self._types = self._find_record_types(sample)
+        self._score_columns = [] if is_text else [at for at, column in enumerate(columns) if _is_scored(column)]
+        self._ditto_columns = self._columns_for_dittos(columns)
+        self._record_types = self._find_record_types(sample)
         firsts = [row[0] for row in sample if row[-1] is not None and row[0].__class__ is str]
-        self._signs = {mark[1] for mark in map(_COMMENT.match, firsts) if mark}  # of comments, which records have too
+        self._record_signs = {
+            mark[1] for mark in map(_COMMENT.match, firsts) if mark
+        }  # of comments, which records have too
         above = {number - step for number in table.table.repeated for step in range(1, LEAST + 1)}
         self._above_headers = above - table.rows_left_out  # rows right above a repeated header
-        self._examined = self._seen = 0  # rows so far: with a blank last cell, and all
+        self._rows_examined = 0  # rows with a blank last cell so far
+        self._rows_seen = 0
         # The numbers of suspect rows, by what is wrong with them.
-        self._remarks: list[int] = []
-        self._typed: list[int] = []  # another kind of row than the first
-        self._short: list[int] = []
-        self._wide: list[int] = []
-        self._continued: list[int] = []
-        self._lines: dict[tuple[Any, ...], list[int]] = {}  # texts below a blank first cell -> rows
-        self._dated: dict[int, list[int]] = {}  # column -> rows
-        self._dittos: dict[int, list[int]] = {}  # column -> rows
-        self._quoted: set[int] = set()  # columns with ditto marks that may also be quotes
+        self._remark_rows: list[int] = []
+        self._other_type_rows: list[int] = []  # another kind of row than the first
+        self._short_rows: list[int] = []
+        self._wide_rows: list[int] = []
+        self._continued_rows: list[int] = []
+        self._rows_by_line: dict[tuple[Any, ...], list[int]] = {}  # texts below a blank first cell -> rows
+        self._date_rows: dict[int, list[int]] = {}  # column -> rows
+        self._ditto_rows: dict[int, list[int]] = {}  # column -> rows
+        self._quote_columns: set[int] = set()  # columns with ditto marks that may also be quotes
 
     def _classify_columns(self, rows: Sequence[tuple[Any, ...]]) -> list[Class]:
-        """Return the class of each column's values in some rows; the class of nothing where the rows are too few."""
+        """Return the class of each column's values in some rows; for all columns the class of nothing if the rows are
+        too few."""
         if len(rows) < LEAST:
             return [class_of(())] * self._width
         of = self._kinds.of
         return [class_of([of(v) for v in column if v is not None]) for column in zip(*rows, strict=True)]
 
     def _find_usual_columns(self) -> tuple[list[int], list[int]]:
-        """Return the columns that nearly all sampled rows with a first cell fill, and those that most of them fill."""
+        """Return the columns that nearly all sampled rows with a first cell fill, none if there is only one such row,
+        and those that most of them fill."""
         headed = [row for row in self._sample if row[0] is not None]
         columns = list(zip(*headed, strict=True)) or [()] * self._width
         filled = [len(headed) - column.count(None) for column in columns]
@@ -170,7 +177,7 @@ class _Search:
         """Return the columns to search for ditto marks: those with texts; in a long table only those with marks in the
         sample."""
         texts = [at for at, column in enumerate(columns) if str in map(type, column)]
-        is_long = self._table.bottom - self._table.top >= _TYPED
+        is_long = self._table.bottom - self._table.top >= _TYPED_ROWS
         return [at for at in texts if not DITTO.isdisjoint(columns[at])] if is_long else texts
 
     def _find_record_types(self, sample: Sequence[tuple[Any, ...]]) -> frozenset[Any]:
@@ -179,7 +186,7 @@ class _Search:
         groups: dict[Any, list[tuple[Any, ...]]] = {}
         for row in sample:
             groups.setdefault(row[0], []).append(row)
-        if not 1 < len(groups) <= _TYPES or self._width < LEAST or None in groups:
+        if not 1 < len(groups) <= _MOST_RECORD_TYPES or self._width < LEAST or None in groups:
             return frozenset()
         classes = {
             first: [
@@ -190,7 +197,7 @@ class _Search:
         first_classes = classes.pop(sample[0][0])
         unlike_columns = {
             first: sum(
-                {class_here, class_there} in _UNLIKE
+                {class_here, class_there} in _UNLIKE_CLASSES
                 for class_here, class_there in zip(first_classes[1:], other_classes[1:], strict=True)
             )
             for first, other_classes in classes.items()
@@ -201,27 +208,27 @@ class _Search:
         """Whether most values of a column are codes: texts with digits that are neither numbers nor dates."""
         filled = [value for value in values if value is not None]
         texts = [value for value in filled if value.__class__ is str and len(value) < 40]
-        codes = sum(self._kinds[text] == "code" and not _MADE.fullmatch(text) for text in texts)
+        codes = sum(self._kinds[text] == "code" and not _MADE_DATE.fullmatch(text) for text in texts)
         return codes >= 2 and codes * 2 > len(filled)
 
     def add(self, numbers: list[int], columns: list[list[Any]]) -> None:
         """Search a chunk of rows, passed by column, and remember the suspects among them for `report`."""
-        if self._past:
+        if self._reaches_beyond_header:
             self._find_wide(numbers, columns)
-        elif self._width > 1 and None in columns[-1] and self._examined < _EXAMINED:
+        elif self._width > 1 and None in columns[-1] and self._rows_examined < _MOST_EXAMINED:
             self._find_short(numbers, columns)
         if not self._above_headers.isdisjoint(numbers):
             self._find_remarks(numbers, columns)
         if self._width > 1 and None in columns[0]:
             self._find_lines(numbers, columns)
-        for at in self._coded:
+        for at in self._code_columns:
             self._find_dates(at, numbers, columns[at])
-        if self._types:
-            self._typed += [n for n, v in zip(numbers, columns[0], strict=True) if v in self._types]
-        for at in self._scored:
+        if self._record_types:
+            self._other_type_rows += [n for n, v in zip(numbers, columns[0], strict=True) if v in self._record_types]
+        for at in self._score_columns:
             self._find_clocks(at, numbers, columns[at])
-        self._seen += len(numbers)
-        for at in self._texts:
+        self._rows_seen += len(numbers)
+        for at in self._ditto_columns:
             if not DITTO.isdisjoint(columns[at]):
                 self._find_dittos(at, numbers, columns[at])
 
@@ -229,49 +236,51 @@ class _Search:
         """Collect rows right above a repeated header that read as remarks."""
         for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
             if number in self._above_headers and values[-1] is not None and self._is_remark(number, values):
-                self._remarks.append(number)
+                self._remark_rows.append(number)
 
     def _find_clocks(self, at: int, numbers: list[int], column: list[Any]) -> None:
         """Collect times of day in a column of scores."""
         clocks = [n for n, v in zip(numbers, column, strict=True) if isinstance(v, time | timedelta | datetime)]
-        self._dated.setdefault(at, []).extend(n for n in clocks if n not in self._table.rows_left_out)
+        self._date_rows.setdefault(at, []).extend(n for n in clocks if n not in self._table.rows_left_out)
 
     def _find_dittos(self, at: int, numbers: list[int], column: list[Any]) -> None:
         """Collect ditto marks in a column."""
         if not QUOTES.isdisjoint(column):
-            self._quoted.add(at)
+            self._quote_columns.add(at)
         rows = [n for n, value in zip(numbers, column, strict=True) if value in DITTO]
-        self._dittos.setdefault(at, []).extend(n for n in rows if n not in self._table.rows_left_out)
+        self._ditto_rows.setdefault(at, []).extend(n for n in rows if n not in self._table.rows_left_out)
 
     def _find_wide(self, numbers: list[int], columns: list[list[Any]]) -> None:
-        """Collect rows that reach beyond the header, with values that contradict their columns."""
-        for at, last in enumerate(columns[-1]):
-            if last is None or numbers[at] in self._table.rows_left_out:
+        """Collect rows that fill the last column, which is beyond the header here, and whose other values contradict
+        their columns."""
+        *named_columns, nameless_column = columns
+        for index, value_beyond in enumerate(nameless_column):
+            if value_beyond is None or numbers[index] in self._table.rows_left_out:
                 continue
-            kinds = [None if column[at] is None else self._kinds.of(column[at]) for column in columns[:-1]]
+            kinds = [None if column[index] is None else self._kinds.of(column[index]) for column in named_columns]
             if any(contradicts(kind, column_class) for kind, column_class in zip(kinds, self._classes, strict=False)):
-                self._wide.append(numbers[at])
+                self._wide_rows.append(numbers[index])
 
     def _find_short(self, numbers: list[int], columns: list[list[Any]]) -> None:
         """Collect rows that lack their last cell and whose values seem to have moved, or that are remarks."""
-        for at, last in enumerate(columns[-1]):
-            if last is not None or numbers[at] in self._table.rows_left_out:
+        for at, last_value in enumerate(columns[-1]):
+            if last_value is not None or numbers[at] in self._table.rows_left_out:
                 continue
-            self._examined += 1
+            self._rows_examined += 1
             values = [column[at] for column in columns]
             if self._is_remark(numbers[at], values):
-                self._remarks.append(numbers[at])
+                self._remark_rows.append(numbers[at])
             elif self._has_moved(values):
-                self._short.append(numbers[at])
+                self._short_rows.append(numbers[at])
 
     def _is_remark(self, number: int, values: Sequence[Any]) -> bool:
         """Whether a row that lacks usual cells opens with the sign of a comment, as no record does, or is right above a
         repeated header."""
-        if not any(values[position] is None for position in self._usual):
+        if not any(values[position] is None for position in self._usually_filled):
             return False
         first = next((value for value in values if value is not None), None)
         mark = _COMMENT.match(first) if first.__class__ is str else None
-        return number in self._above_headers or (mark is not None and mark[1] not in self._signs)
+        return number in self._above_headers or (mark is not None and mark[1] not in self._record_signs)
 
     def _has_moved(self, values: list[Any]) -> bool:
         """Whether values of a row contradict their columns and fit those to the right of them.
@@ -287,7 +296,7 @@ class _Search:
         )
         if first_wrong is None or len(values) < 2:
             return False
-        for shift in range(1, min(_SHIFTS, width - len(values)) + 1):
+        for shift in range(1, min(_MOST_SHIFTS, width - len(values)) + 1):
             moved = zip(kinds[first_wrong:], self._classes[first_wrong + shift :], strict=False)
             if not any(contradicts(kind, column_class) for kind, column_class in moved):
                 return True
@@ -301,44 +310,52 @@ class _Search:
             values = [column[at] for column in columns]
             if all(value is None for value in values):
                 continue
-            blank = [position for position in self._always if values[position] is None]
-            if len(blank) > 1 and all(values[position] is None for position in self._keys):
-                self._continued.append(numbers[at])
+            blank = [position for position in self._always_filled if values[position] is None]
+            if len(blank) > 1 and all(values[position] is None for position in self._key_columns):
+                self._continued_rows.append(numbers[at])
             line = tuple(values)
             is_below = columns[0][at - 1] is not None if at else True
-            if is_below and all(value is None or value.__class__ is str for value in line) and len(self._lines) < _MEMO:
-                self._lines.setdefault(line, []).append(numbers[at])
+            if (
+                is_below
+                and all(value is None or value.__class__ is str for value in line)
+                and len(self._rows_by_line) < _MAX_LINES
+            ):
+                self._rows_by_line.setdefault(line, []).append(numbers[at])
 
     def _find_dates(self, at: int, numbers: list[int], column: list[Any]) -> None:
-        """Collect dates in a column of codes: cells that are dates, and texts that a program made of a date."""
+        """Collect dates in a column of codes: cells that are dates, and texts that a program made of a date; texts only
+        in the first rows, until one is found there."""
         rows: list[int] = []
         if not self._is_text and not {date, datetime}.isdisjoint(map(type, column)):
             rows = [n for n, value in zip(numbers, column, strict=True) if isinstance(value, date)]
         texts: list[Any] = []
-        if self._seen <= _TYPED or at in self._dated:
+        if self._rows_seen <= _TYPED_ROWS or at in self._date_rows:
             texts = column if self._is_text else [value for value in column if value.__class__ is str]
-        if texts and _MAY_BE_MADE.search("\n".join(filter(None, texts))):
-            rows += [n for n, v in zip(numbers, column, strict=True) if v.__class__ is str and _MADE.fullmatch(v)]
+        if texts and _MAY_BE_MADE_DATE.search("\n".join(filter(None, texts))):
+            rows += [n for n, v in zip(numbers, column, strict=True) if v.__class__ is str and _MADE_DATE.fullmatch(v)]
         if rows:
-            self._dated.setdefault(at, []).extend(n for n in sorted(rows) if n not in self._table.rows_left_out)
+            self._date_rows.setdefault(at, []).extend(n for n in sorted(rows) if n not in self._table.rows_left_out)
 
     def report(self, findings: Findings) -> None:
-        """Report the suspects of all chunks, kind by kind; columns with proven ditto marks are noted on the table."""
-        names = self._find_other_headers()
+        """Report the suspects of all chunks, kind by kind; columns with proven ditto marks are noted on the table.
+
+        Call it once, after the last chunk.
+        """
+        other_headers = self._find_other_headers()
         self._report_rows(
-            findings, "short_row", self._short,
+            findings, "short_row", self._short_rows,
             "values of the row contradict their columns and fit those to the right: a cell seems to be missing",
             remedy="add the missing cell",
         )  # fmt: skip
         if not self._is_text:  # those of text files are reported by their widths
             self._report_rows(
-                findings, "wide_row", self._wide,
+                findings, "wide_row", self._wide_rows,
                 "the row has more cells than the header, and values that contradict their columns: a cell too many "
                 "seems to have moved them",
                 remedy="delete the cell that is too many",
             )  # fmt: skip
         self._report_rows(
-            findings, "record_assumed", sorted(self._remarks),
+            findings, "record_assumed", sorted(self._remark_rows),
             "the row reads as a comment or a page heading between the records; kept as a record",
             remedy="leave it out of the file",
         )  # fmt: skip
@@ -349,21 +366,21 @@ class _Search:
                 remedy='"reading": {"header_rows": [1, 2]}',
             )  # fmt: skip
         self._report_rows(
-            findings, "record_assumed", names,
+            findings, "record_assumed", other_headers,
             "the row looks like a header of other columns than the table's: the rows below it may be in the wrong ones",
             remedy="put the two kinds of rows on two sheets",
         )  # fmt: skip
         self._report_rows(
-            findings, "record_assumed", [n for n in self._continued if n not in set(names)],
+            findings, "record_assumed", [n for n in self._continued_rows if n not in set(other_headers)],
             "the row lacks what all other records have and may continue the one above it; kept as a record",
             remedy="write each record in one row",
         )  # fmt: skip
         self._report_rows(
-            findings, "record_assumed", [n for n in self._typed if n not in self._table.rows_left_out],
+            findings, "record_assumed", [n for n in self._other_type_rows if n not in self._table.rows_left_out],
             "the row has another first cell and other kinds of values than the first record: it may be no record",
             remedy="put the two kinds of rows on two sheets",
         )  # fmt: skip
-        for at, rows in self._dated.items():
+        for at, rows in self._date_rows.items():
             self._report_rows(
                 findings, "date_among_codes", rows,
                 "a date or time stands among codes; a spreadsheet program may have made it of a code such as 1-2",
@@ -374,12 +391,12 @@ class _Search:
     def _report_dittos(self, findings: Findings) -> None:
         """Report ditto marks; a column where they surely mean the value above is added to the table's `dittos`, to be
         filled."""
-        marks = Counter(row for rows in self._dittos.values() for row in rows)
-        for at, rows in self._dittos.items():
-            is_clear = at not in self._quoted or any(marks[row] > 1 for row in rows)
+        marks = Counter(row for rows in self._ditto_rows.values() for row in rows)
+        for at, rows in self._ditto_rows.items():
+            is_clear = at not in self._quote_columns or any(marks[row] > 1 for row in rows)
             if not is_clear and self._is_prose(at):
                 continue
-            is_proven = is_clear and self._first[at] is not None and self._first[at] not in DITTO
+            is_proven = is_clear and self._first_row[at] is not None and self._first_row[at] not in DITTO
             if is_proven:
                 self._table.dittos |= {at}
             what = "is read as the value above it" if is_proven else "may stand for the value above it; kept as it is"
@@ -389,14 +406,14 @@ class _Search:
             )  # fmt: skip
 
     def _is_prose(self, at: int) -> bool:
-        """Whether other values of a column are long texts, or have quotes and signs in them: then `"` is probably a
+        """Whether sampled values of a column are long texts, or have quotes and signs in them: then `"` is probably a
         quote."""
         texts = [row[at] for row in self._sample if row[at].__class__ is str and row[at] not in DITTO]
-        return any(len(text) > _PROSE or _SIGN.search(text) for text in texts)
+        return any(len(text) > _PROSE_CHARACTERS or _SIGN_IN_PROSE.search(text) for text in texts)
 
     def _is_second_header(self) -> bool:
         """Whether the first row has only words, and at least two of them in columns of numbers, dates or codes."""
-        first, rest = self._sample[0], self._sample[1:_FEW]
+        first, rest = self._sample[0], self._sample[1:_COMPARED_ROWS]
         if len(rest) < LEAST or any(value.__class__ is not str or self._kinds[value] != "word" for value in first):
             return False
         classes = [class_of([self._kinds.of(v) for v in column if v is not None]) for column in zip(*rest, strict=True)]
@@ -404,15 +421,15 @@ class _Search:
         return len(typed) > 1 and self._table.top not in self._table.rows_left_out
 
     def _find_other_headers(self) -> list[int]:
-        """Return the collected rows that name other columns below each record, as orders have headers for their
-        lines."""
-        below = sum(map(len, self._lines.values()))
+        """Return the numbers of collected rows that name other columns below each record, as orders have headers for
+        their lines, in ascending order."""
+        rows_below_records = sum(map(len, self._rows_by_line.values()))
         subheads: list[int] = []
-        for line, rows in self._lines.items():
+        for line, rows in self._rows_by_line.items():
             texts = [value for value in line if value is not None]
-            names = self._names.spelled(texts)
-            is_repeated = len(rows) > 1 and (names > 0 or len(rows) >= _MOSTLY * below)
-            if len(texts) > 1 and (is_repeated or names == len(texts)):
+            declared_names = self._names.spelled(texts)
+            is_repeated = len(rows) > 1 and (declared_names > 0 or len(rows) >= _MOST_LINES * rows_below_records)
+            if len(texts) > 1 and (is_repeated or declared_names == len(texts)):
                 subheads += rows
         return sorted(subheads)
 
@@ -427,11 +444,11 @@ class _Search:
         at: int | None = None,
         severity: str = "warning",
     ) -> None:
-        """Report rows, or cells of the column at position `at`: the first thousand each, the rest as the count of the
-        last one."""
+        """Report rows by their numbers, or cells of the column at position `at`: the first thousand each, the rest as
+        the count of the last one."""
         column = None if at is None else self._table.columns[at].index
-        for n, row in enumerate(rows[:_EACH]):
-            rest = len(rows) - _EACH if n == _EACH - 1 else 0
+        for n, row in enumerate(rows[:_MOST_REPORTED]):
+            rest = len(rows) - _MOST_REPORTED if n == _MOST_REPORTED - 1 else 0
             message = f"{message_start}; {rest:,} more like it below" if rest > 0 else message_start
             findings.add(
                 code, severity, f"{message}; to settle it: {remedy}", place=self._table.place, row=row, column=column,
@@ -447,7 +464,7 @@ def _is_scored(values: Sequence[Any]) -> bool:
 
 
 def _report_cut_headers(table: SourceTable, findings: Findings) -> None:
-    """Report headers that are longer than the name of a column may be."""
+    """Report headers that were cut, because they are longer than the name of a column may be."""
     for column in table.columns:
         if not column.generated and len(column.name) < len(JOIN.join(column.parts)):
             message = f"the header is longer than {len(column.name)} characters and is cut; to settle it: shorten it"
@@ -485,8 +502,8 @@ def _report_signs_ignored(table: SourceTable, sheet: SpooledSheet, findings: Fin
         message = (
             "the number format shows a positive number as a negative one; it is kept as it is stored; to settle it: "
         )
-        for n, row in enumerate(rows[:_EACH]):
-            rest = len(rows) - _EACH if n == _EACH - 1 else 0
+        for n, row in enumerate(rows[:_MOST_REPORTED]):
+            rest = len(rows) - _MOST_REPORTED if n == _MOST_REPORTED - 1 else 0
             findings.add(
                 "sign_ignored", "warning", f"{message}store it with its sign", place=table.place, row=row,
                 column=column.index, rule="reading", count=1 + max(rest, 0),

@@ -24,7 +24,7 @@ LEFT_OUT: Final = (
 OUTSIDE: Final = "outside"
 _WITH_BLANKS: Final = '"rows": {"unpivot": {"blanks": "keep"}}'
 # Kind -> the words for one row and for several, and how to keep them.
-_REASONS: Final = {
+_WHY_LEFT_OUT: Final = {
     "total": ("a total", "totals", '"reading": {"total_rows": "keep"}'),
     "group": ("a group caption", "group captions", '"reading": {"group_rows": "fill"}'),
     "note": ("a note", "notes", '"reading": {"note_rows": "keep"}'),
@@ -34,11 +34,11 @@ _REASONS: Final = {
     "title": ("a title", "titles", "move it below the header"),
 }
 # Rows that the manifest's `rows` leaves out: why one is and several are, and the setting that does it.
-_REMOVED: Final = {
+_WHY_REMOVED: Final = {
     FILTERED: ("does not satisfy rows.filter", "do not satisfy rows.filter", "rows.filter"),
     DUPLICATE: ("has the key of another row", "have the keys of other rows", "rows.dedupe"),
 }
-_SEVERAL: Final = 2  # cells from which a row, or an area beside a table, may be more than a title or a remark
+_SEVERAL_CELLS: Final = 2  # cells from which a row, or an area beside a table, may be more than a title or a remark
 
 
 class LedgerEntry(NamedTuple):
@@ -127,10 +127,10 @@ class TableBooks:
     @property
     def rows(self) -> RowSet:
         """Collect all rows that the table accounts for."""
-        every = RowSet()
+        all_rows = RowSet()
         for rows in (*self.kinds.values(), *self.around.values()):
-            every = every | rows
-        return every
+            all_rows = all_rows | rows
+        return all_rows
 
     def hides(self, row: int, filled: Iterable[int]) -> bool:
         """Whether the row's only values in this table are in hidden columns."""
@@ -161,6 +161,14 @@ class TableBooks:
         return _make_entries([(run, kind) for kind, rows in sets for run in rows], outside, self.ref)
 
 
+class _RunOfSeveral(NamedTuple):
+    """A run of rows of which at least one has several cells."""
+
+    first: int
+    last: int
+    most_cells: int  # in one row
+
+
 class SheetBooks:
     """Accounts for every row of one sheet: complete once it is made, from what its tables counted.
 
@@ -180,12 +188,11 @@ class SheetBooks:
         by_tables = self._count_tables_per_row()
         self._outside = self._read - by_tables[0] if by_tables else self._read  # rows of no table
         self.shared = self._find_shared_rows(by_tables)
-        self._apart = self._outside  # titles, notes, and rows of no table
+        self._rows_apart = self._outside  # titles, notes, and rows of no table
         for table in self.tables:
             for rows in table.around.values():
-                self._apart = self._apart | rows
-        # Runs of these in which a row has several cells: first and last row, and the most cells in one.
-        self._several: list[tuple[int, int, int]] = []
+                self._rows_apart = self._rows_apart | rows
+        self._runs_of_several: list[_RunOfSeveral] = []  # of these
         self.beside = self._scan_sheet()
         self.outside = _make_entries([(run, OUTSIDE) for run in self._outside], self._read - self._outside)
 
@@ -215,7 +222,7 @@ class SheetBooks:
         for entry in self.outside:
             self._report_outside(entry, findings)
         for stray in self.beside:
-            several = stray.cells >= _SEVERAL
+            several = stray.cells >= _SEVERAL_CELLS
             what = f"{stray.cells} cells in {stray.area} are" if several else f"{stray.area.split(':')[0]} is"
             findings.add(
                 "cells_beside", "warning" if several else "info",
@@ -225,7 +232,7 @@ class SheetBooks:
 
     def _report_outside(self, entry: LedgerEntry, findings: Findings) -> None:
         """Report a run of rows that belong to no table: a warning if a row of it has several cells."""
-        several = self._most_cells(entry.first, entry.last) >= _SEVERAL
+        several = self._most_cells(entry.first, entry.last) >= _SEVERAL_CELLS
         verb = "has values but belongs" if entry.rows == 1 else "have values but belong"
         text = entry.message(f"{entry.words} {verb} to no table; left out")
         findings.add(
@@ -234,13 +241,14 @@ class SheetBooks:
         )  # fmt: skip
 
     def _report_left_out(self, table: TableBooks, findings: Findings) -> None:
-        """Report each run of rows that are no records: as a warning where nothing proves that they are none."""
-        for kind in _REASONS:
+        """Report each run of rows that are no records: as a warning where nothing proves that they are none. Titles of
+        one cell, as most sheets have them, are not reported."""
+        for kind in _WHY_LEFT_OUT:
             rows = table.kinds.get(kind, RowSet()) | table.around.get(kind, RowSet())
             for some, proven in ((rows - table.unproven, True), (rows & table.unproven, False)):
                 for entry in _make_entries([(run, kind) for run in some], table.rows - some | self._outside):
-                    if proven and kind == "title" and self._most_cells(entry.first, entry.last) < _SEVERAL:
-                        continue  # a title as most sheets have one
+                    if proven and kind == "title" and self._most_cells(entry.first, entry.last) < _SEVERAL_CELLS:
+                        continue
                     filled = kind == "group" and GROUP in table.source.added
                     findings.add(
                         _finding_code(kind) if proven else "rows_doubtful", "info" if proven else "warning",
@@ -250,7 +258,7 @@ class SheetBooks:
 
     def _report_removed(self, table: TableBooks, findings: Findings) -> None:
         """Report the rows that the manifest leaves out: once for a table, because they may be everywhere in it."""
-        for kind, (of_one, of_several, line) in _REMOVED.items():
+        for kind, (of_one, of_several, line) in _WHY_REMOVED.items():
             rows = table.kinds[kind]
             if rows:
                 first = next(iter(rows))[0]
@@ -263,7 +271,8 @@ class SheetBooks:
 
     def _most_cells(self, first: int, last: int) -> int:
         """Return the largest number of cells in one row of a run; 0 if no row has several."""
-        return max((most for start, end, most in self._several if first <= end and start <= last), default=0)
+        runs = (run for run in self._runs_of_several if first <= run.last and run.first <= last)
+        return max((run.most_cells for run in runs), default=0)
 
     def _assign_titles_and_notes(self) -> None:
         """Assign each title and note row to its table, unless it is already a row of another one."""
@@ -301,13 +310,13 @@ class SheetBooks:
         hidden columns become hidden rows of it. Blocks that one table fills are not unpacked.
         """
         if not self.tables and not self._sheet.complete:  # too long to read again for this
-            self._several = [(first, last, _SEVERAL) for first, last in self._apart]
+            self._runs_of_several = [_RunOfSeveral(first, last, _SEVERAL_CELLS) for first, last in self._rows_apart]
             return []
         strays: dict[tuple[str, ...], dict[int, StrayCells]] = {}  # refs of the tables beside -> column -> cells
         hidden: dict[str, list[int]] = {}  # ref of a table -> rows
         blank: list[int] = []
         for block in self._sheet.some_blocks(self._must_be_scanned):
-            for first, last in self._apart.within(block.numbers[0], block.numbers[-1]):
+            for first, last in self._rows_apart.within(block.numbers[0], block.numbers[-1]):
                 self._scan_apart(block.within(first, last), hidden, blank)
             for first, last in self._split_at_tables(block):
                 over = [t for t in self.tables if t.top <= first and last <= t.bottom]
@@ -327,7 +336,7 @@ class SheetBooks:
 
     def _must_be_scanned(self, extent: Extent) -> bool:
         """Whether a block may hold cells beside a table, or rows that are none of its data: titles, notes, others."""
-        if self._apart.meets(extent.first, extent.last):
+        if self._rows_apart.meets(extent.first, extent.last):
             return True
         covered = 0
         for table in self.tables:
@@ -338,8 +347,8 @@ class SheetBooks:
         return bool(extent.columns & ~covered) and bool(covered)
 
     def _scan_apart(self, rows: Block, hidden: dict[str, list[int]], blank: list[int]) -> None:
-        """Check rows around and outside tables: adds rows to `hidden` and `blank`, and to `_several` if a row has
-        several cells."""
+        """Check rows around and outside tables: adds rows to `hidden` and `blank`, and the run of all these rows to
+        `_runs_of_several` if one has several cells."""
         covering = [t for t in self.tables if t.source.hidden_columns]
         most = 0
         for number, values in zip(rows.numbers, zip(*rows.columns, strict=True), strict=True):
@@ -350,8 +359,8 @@ class SheetBooks:
                 hidden.setdefault(table.ref, []).append(number)
             else:
                 most = max(most, len(filled))
-        if most >= _SEVERAL:
-            self._several.append((rows.numbers[0], rows.numbers[-1], most))
+        if most >= _SEVERAL_CELLS:
+            self._runs_of_several.append(_RunOfSeveral(rows.numbers[0], rows.numbers[-1], most))
 
     def _split_at_tables(self, block: Block) -> Iterator[Run]:
         """Split the block's rows into runs, cut wherever a table starts or ends."""
@@ -377,7 +386,7 @@ class SheetBooks:
 def _left_out_message(entry: LedgerEntry, *, proven: bool, filled: bool) -> FindingText:
     """Explain why rows are left out, and how to keep them; `filled`: the row is a value of a column of the rows
     below."""
-    singular, plural, remedy = _REASONS[entry.kind]
+    singular, plural, remedy = _WHY_LEFT_OUT[entry.kind]
     noun, verb = (singular, "is") if entry.rows == 1 else (plural, "are")
     if not proven:
         record = "a record" if entry.rows == 1 else "records"
@@ -425,8 +434,8 @@ def _join_neighbours(columns: dict[int, StrayCells]) -> Iterator[StrayCells]:
 
 
 def _make_entries(runs: Iterable[tuple[Run, str]], between: RowSet, table: str | None = None) -> list[LedgerEntry]:
-    """Make ledger entries of runs of rows, each with its kind; runs of one kind are joined across blank rows, but not
-    across rows in `between`."""
+    """Make ledger entries of runs of rows, each with its kind, in the order of the rows; runs of one kind are joined
+    across blank rows, but not across rows in `between`. `table`: its short name."""
     entries: list[LedgerEntry] = []
     for (first, last), kind in sorted(runs):
         rows = last - first + 1

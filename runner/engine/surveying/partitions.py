@@ -18,9 +18,9 @@ from runner.engine.structure.stated_cuts import Detect, ranges_without_table, st
 from runner.engine.structure.tables import RememberedShape
 
 FOUND, OTHER = "found", "other"  # answers where no word tells the two partitions apart
-_NAMED: Final = 6  # ranges that a message names
-_LISTED: Final = 12  # ranges that a line of the manifest lists
-_NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_MOST_NAMED: Final = 6  # ranges that a message names
+_MOST_LISTED: Final = 12  # ranges that a line of the manifest lists
+_NUMBER_WORDS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 class PartitionDoubt(NamedTuple):
@@ -79,7 +79,7 @@ def word_of(ranges: Sequence[CellRange]) -> str:
     return "both" if any(share_rows) else "rows"
 
 
-def name_ranges(ranges: Sequence[CellRange], most: int = _NAMED) -> str:
+def name_ranges(ranges: Sequence[CellRange], most: int = _MOST_NAMED) -> str:
     """List the ranges in a message: the first ones, and how many more."""
     more = f" and {len(ranges) - most} more" if len(ranges) > most else ""
     return ", ".join(cell_range.a1 for cell_range in ranges[:most]) + more
@@ -164,7 +164,7 @@ def report_doubts(
 
 def _manifest_line(sheet: str, beside: Sequence[CellRange], ranges: Sequence[CellRange]) -> str:
     """Write the line of a manifest that names these tables, and those beside them."""
-    if len(ranges) > _LISTED and not beside:
+    if len(ranges) > _MOST_LISTED and not beside:
         cut = f'"split": "{word_of(ranges)}"'
     else:
         every = sorted([*beside, *ranges], key=lambda cell_range: (cell_range.top, cell_range.left))
@@ -182,4 +182,4 @@ def report_unmet(ranges: Sequence[str], tables: Sequence[Table], findings: Findi
 
 def _count_in_words(count: int) -> str:
     """Write a count in words, if it is small."""
-    return _NUMBERS[count] if count < len(_NUMBERS) else str(count)
+    return _NUMBER_WORDS[count] if count < len(_NUMBER_WORDS) else str(count)

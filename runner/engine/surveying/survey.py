@@ -27,7 +27,7 @@ from runner.engine.surveying.table_reports import report_hidden, report_remarks,
 from runner.engine.tables.sources import Leaving, SourceTable
 
 TEXT_FORMATS: Final = frozenset({"csv", "tsv"})
-_HEADERS: Final = 100  # of one sheet that later ones are compared with
+_MOST_HEADERS: Final = 100  # of one sheet that later ones are compared with
 
 
 class SheetDecisions(PartitionAnswers, Protocol):
@@ -94,7 +94,7 @@ def survey(
 
 
 def _why_sheet_skipped(sheet: Sheet, reading: ReadingOptions, source: SurveyedInput, findings: Findings) -> str:
-    """Return why a sheet is not read; empty if it is. Reports a hidden sheet."""
+    """Return why a sheet is not read; empty if it is. Reports a hidden sheet that is not."""
     if not any(fnmatchcase(sheet.name, pattern) for pattern in reading.sheets):
         return UNMATCHED
     if sheet.visibility != "visible" and reading.hidden_sheets == "skip":
@@ -234,7 +234,7 @@ def _place_tables(tables: list[Table], source: SurveyedInput, sheet: Sheet, leav
         placed = SourceTable(place, sheet, table, leaving, epoch_1904=epoch_1904, merged=merged)
         names = tuple("" if c.generated else " ".join(c.name.casefold().split()) for c in placed.columns)
         placed.altered = frozenset(n for header in headers for n in _differing_headers(names, header))
-        if len(headers) < _HEADERS:
+        if len(headers) < _MOST_HEADERS:
             headers.add(names)
         yield placed
 

@@ -16,9 +16,9 @@ from runner.engine.surveying.ledger import SheetBooks
 from runner.engine.surveying.partitions import PartitionDoubt
 from runner.engine.tables.sources import SourceTable
 
-_LABEL: Final = 200  # characters of a sheet's name that a memory keeps
+_LONGEST_LABEL: Final = 200  # characters of a sheet's name that a memory keeps
 UNMATCHED: Final = "no pattern in reading.sheets matches it"
-_SHEETS, _SHOWN = 10, 60  # sheets named in a message, and characters of their names
+_MOST_SHEETS, _LONGEST_NAME = 10, 60  # sheets named in a message, and characters of their names
 
 
 class SurveyedInput:
@@ -31,10 +31,9 @@ class SurveyedInput:
         """Know an input that is not opened yet; `corrections` replace rejected rows of it by corrected ones."""
         self.file = file
         self._corrections = corrections
-        declared = TextOptions(encoding=reading.encoding, delimiter=reading.delimiter, quote=reading.quote)
+        self.options = TextOptions(encoding=reading.encoding, delimiter=reading.delimiter, quote=reading.quote)
         if (reading.encoding or reading.delimiter or reading.quote) and seems_keyed(file.path):
-            declared = TextOptions()  # the manifest is about the sender's files, and not about how people save rejects
-        self.options = declared
+            self.options = TextOptions()  # the manifest is about the sender's files, not about how people save rejects
         self.format = ""  # of the file, as its reader found it
         self.reader = ""
         self.notes: Json = {}  # what the reader found out about the file, such as its encoding
@@ -49,13 +48,13 @@ class SurveyedInput:
     def label(self, sheet: str) -> str:
         """Return what a memory calls a sheet: its name, or nothing for the only one, which may be named after the
         file."""
-        return "" if self.is_single else sheet[:_LABEL]
+        return "" if self.is_single else sheet[:_LONGEST_LABEL]
 
     @property
     def letters(self) -> str:
         """Return the letters of the file's name, so that `members-2026-06.csv` and `Members 07.csv` are alike."""
         stem = self.file.name.rpartition("/")[2].rpartition(".")[0]
-        return "".join(filter(str.isalpha, stem)).casefold()[:_LABEL]
+        return "".join(filter(str.isalpha, stem)).casefold()[:_LONGEST_LABEL]
 
     @property
     def has_no_bytes(self) -> bool:
@@ -75,15 +74,16 @@ class SurveyedInput:
         unread = {row["skipped"] for row in self.sheets if "skipped" in row}
         if self.spools or not unread:
             return "it contains no table"
-        names = ", ".join(f"“{row['name'][:_SHOWN]}”" for row in self.sheets[:_SHEETS])
-        names += f" and {len(self.sheets) - _SHEETS} more" if len(self.sheets) > _SHEETS else ""
+        names = ", ".join(f"“{row['name'][:_LONGEST_NAME]}”" for row in self.sheets[:_MOST_SHEETS])
+        names += f" and {len(self.sheets) - _MOST_SHEETS} more" if len(self.sheets) > _MOST_SHEETS else ""
         if unread == {UNMATCHED}:
             return f"no sheet matches reading.sheets; its sheets are {names}"
         return f"none of its sheets is read ({names}): {'; '.join(sorted(unread))}"
 
     @contextmanager
     def book(self) -> Iterator[Book]:
-        """Open the file, with corrected rows in place of the rejected ones; raises EngineStop if it is unreadable."""
+        """Open the file until the context ends, with corrected rows in place of the rejected ones; raises EngineStop if
+        it is unreadable."""
         try:
             with open_book(self.file.path, name=self.file.hint, options=self.options) as book:
                 if self._corrections is not None:

@@ -11,9 +11,11 @@ from runner.engine.reading.spool import SpooledSheet
 from runner.engine.surveying.declared_names import DeclaredNames
 from runner.engine.tables.sources import SourceTable
 
-_RUNS_NAMED: Final = 5  # runs of rows that a message names
-_WIDE: Final = 20  # rows with more cells than the header: so many, or fewer than half of all, are reported one by one
-_TURNED: Final = 200  # rows that are checked for names of fields
+_MOST_RUNS_NAMED: Final = 5  # runs of rows that a message names
+_FEW_WIDE_ROWS: Final = (
+    20  # rows with more cells than the header: so many, or fewer than half of all, are reported one by one
+)
+_ROWS_CHECKED: Final = 200  # rows that are checked for names of fields
 
 
 def report_remarks(sheet: Remarking, findings: Findings, place: FindingPlace) -> None:
@@ -32,20 +34,21 @@ def report_remarks(sheet: Remarking, findings: Findings, place: FindingPlace) ->
 def report_wide_rows(table: SourceTable, tables: Sequence[SourceTable], findings: Findings) -> None:
     """Report rows of a text file with more cells than the header names: their values may have moved.
 
-    Few are reported one by one, many as one finding at the first; `tables`: all of the sheet.
+    Few are reported one by one, many as one finding at the first; `tables`: all of the sheet. Tables without a header,
+    and of sheets too long to remember, are not checked.
     """
     if not (table.table.header_rows and isinstance(table.sheet, SpooledSheet)):
         return
     wide = _rows_beyond_header(table, table.sheet, _columns_beyond_header(table, table.sheet, tables))
     if not wide:
         return
-    are_few = len(wide) <= max(_WIDE, (table.bottom - table.top + 1) // 2)
+    are_few = len(wide) <= max(_FEW_WIDE_ROWS, (table.bottom - table.top + 1) // 2)
     if are_few:
         subject, reported, rest = "the row has", wide, 0
     else:
         runs = [str(a) if a == b else f"{a} to {b}" for a, b in RowSet.of(wide)]
-        more = f" and others, {len(wide):,} in all," if len(runs) > _RUNS_NAMED else ""
-        subject, reported, rest = f"rows {', '.join(runs[:_RUNS_NAMED])}{more} have", wide[:1], len(wide) - 1
+        more = f" and others, {len(wide):,} in all," if len(runs) > _MOST_RUNS_NAMED else ""
+        subject, reported, rest = f"rows {', '.join(runs[:_MOST_RUNS_NAMED])}{more} have", wide[:1], len(wide) - 1
     why = "a value that contains the delimiter and is not quoted, or a column without a name, moves what follows"
     message = f"{subject} more cells than the header: {why}"
     for number in reported:
@@ -92,16 +95,17 @@ def report_hidden(table: SourceTable, sheet: SpooledSheet, findings: Findings) -
 
 
 def report_turned(table: SourceTable, names: DeclaredNames, findings: Findings) -> None:
-    """Report a table whose first column, and not its header, has the names of the fields; sets its `is_turned`."""
+    """Report a table whose first column, and not its header, has the names of the fields; sets its `is_turned`. Only
+    the first rows are checked, and only of a sheet that is remembered."""
     if not table.has_data or len(table.columns) < 2 or not isinstance(table.sheet, SpooledSheet):
         return
-    first, last = table.top, min(table.bottom, table.top + _TURNED)
+    first_row, last_row = table.top, min(table.bottom, table.top + _ROWS_CHECKED)
     first_cells: list[object] = [*table.columns[0].parts]
-    for block in table.sheet.some_blocks(lambda e: e.first <= last and first <= e.last):
-        cut = block.within(first, last)
+    for block in table.sheet.some_blocks(lambda extent: extent.first <= last_row and first_row <= extent.last):
+        cut = block.within(first_row, last_row)
         column = table.columns[0].index
         first_cells += cut.columns[column - 1] if column <= len(cut.columns) else []
-    first_cells = list(dict.fromkeys(v for v in first_cells if v is not None))  # a list of blocks repeats the names
+    first_cells = list(dict.fromkeys(v for v in first_cells if v is not None))  # stacked blocks repeat the names
     in_column = names.spelled(first_cells)
     in_header = names.spelled([part for c in table.columns[1:] for part in c.parts])
     is_turned = in_column >= 2 and in_column > 2 * in_header and in_column * 2 >= len(first_cells)

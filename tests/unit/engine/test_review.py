@@ -357,7 +357,9 @@ def drifted(decision=None):
         },
         Path(),
     )  # fmt: skip
-    return Asking(order, JobOptions.parse(order.manifest), Answers(decision), [], valued=()).ask_drift("new: “Fax”")
+    return Asking(order, JobOptions.parse(order.manifest), Answers(decision), [], fields_with_values=()).ask_drift(
+        "new: “Fax”"
+    )
 
 
 def test_columns_that_drifted_are_asked_about_until_somebody_accepts_them():
