@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
+from runner.engine.common.a1 import column_number
 from runner.engine.comparing.result_sides import ResultSide, SideRow
 from runner.engine.comparing.row_origins import RowOrigin, row_origins
 from runner.engine.contract import Json
@@ -23,9 +24,11 @@ from runner.engine.document_types import (
 from runner.engine.pages.explain import column_words, reading, transform_words
 from runner.engine.protocol import BadOutput
 
-_CELL: Final = re.compile(r"\$?([A-Za-z]{1,3})\$?([1-9][0-9]{0,6})")
-_FINDINGS: Final = 50
-_ON_VALUES: Final = ("after_transform", "after_validate")  # hooks that see the values of every field
+_CELL: Final = re.compile(r"\$?(?P<letters>[A-Za-z]{1,3})\$?(?P<row>[1-9][0-9]{0,6})")
+_PROVENANCE: Final = 3  # columns that `output.provenance` adds: file, sheet and row of the source
+_MOST_SHEETS: Final = 5  # named in a message
+_MOST_FINDINGS: Final = 50
+_HOOKS_ON_VALUES: Final = ("after_transform", "after_validate")  # hooks that see the values of every field
 
 
 class _Place(NamedTuple):
@@ -46,9 +49,9 @@ def explain_cell(side: ResultSide, cell: str) -> Json:
     artifact = side.artifact
     index, sheet, row = _parse_cell(cell, artifact)
     column = artifact["output"]["columns"][index]
-    row_of_output, number = _find_row(side, artifact, sheet, row)
+    row_of_output, rows_before = _find_row(side, artifact, sheet, row)
     value = _cell_value(row_of_output, artifact, index)
-    place = _find_source(artifact, row_of_output, number)
+    place = _find_source(artifact, row_of_output, rows_before)
     mappings = _find_mappings(artifact, column, place)
     mapping = mappings[0] if len(mappings) == 1 else None  # of several columns any may have given the value
     source_cell = f"{mapping['column']}{place.row}" if mapping and place and place.row else None
@@ -73,7 +76,7 @@ def explain_cell(side: ResultSide, cell: str) -> Json:
         "readings": readings,
         "transform": transform,
         "rules": rules,
-        "findings": findings[:_FINDINGS],
+        "findings": findings[:_MOST_FINDINGS],
         "why": [
             *_explain_source(place, source_cell),
             *_explain_mapping(column, mappings, transform),
@@ -105,23 +108,22 @@ def _parse_cell(cell: str, artifact: ArtifactDocument) -> _CellAddress:
         raise BadOutput(f"the result has no normalized.xlsx, so it has no cells: {why}")
     sheet = name.strip("'") or output["sheets"][0]
     if sheet not in output["sheets"]:
-        raise BadOutput(f"the output has no sheet of this name; its rows are on: {', '.join(output['sheets'][:5])}")
-    index = 0
-    for letter in match[1].upper():
-        index = index * 26 + ord(letter) - 64
-    row, rows = int(match[2]), output["sheet_rows"][output["sheets"].index(sheet)]
-    if index > len(output["columns"]):
-        last = output["columns"][-1]["column"] if output["columns"] else "none"
-        raise BadOutput(f"the output has no column {match[1].upper()}; the last one is {last}")
+        named = ", ".join(output["sheets"][:_MOST_SHEETS])
+        raise BadOutput(f"the output has no sheet of this name; its rows are on: {named}")
+    letters, row = match["letters"].upper(), int(match["row"])
+    column, rows = column_number(letters), output["sheet_rows"][output["sheets"].index(sheet)]
+    if column > len(output["columns"]):
+        last_letters = output["columns"][-1]["column"] if output["columns"] else "none"
+        raise BadOutput(f"the output has no column {letters}; the last one is {last_letters}")
     if row == 1:
         raise BadOutput("row 1 of the output is its header; name a cell of a data row, such as A2")
     if row > rows + 1:
         raise BadOutput(f"the output has no row {row}; the last one is {rows + 1}")
-    return _CellAddress(index - 1, sheet, row)
+    return _CellAddress(column - 1, sheet, row)
 
 
 def _find_row(side: ResultSide, artifact: ArtifactDocument, sheet: str, row: int) -> tuple[SideRow, int]:
-    """Read the output up to a row; return the row, and how many data rows are before it."""
+    """Read the output up to a row of a sheet; return the row, and how many data rows of the output are before it."""
     output = artifact["output"]
     rows_before = sum(output["sheet_rows"][: output["sheets"].index(sheet)]) + row - 2
     row_of_output = next(islice(side.rows(), rows_before, None), None)
@@ -130,28 +132,28 @@ def _find_row(side: ResultSide, artifact: ArtifactDocument, sheet: str, row: int
     return row_of_output, rows_before
 
 
-def _cell_value(row: SideRow, artifact: ArtifactDocument, index: int) -> str | None:
-    """Return the text of a row's cell in an output column; None for a column of the provenance.
+def _cell_value(row: SideRow, artifact: ArtifactDocument, column: int) -> str | None:
+    """Return the text of a row's cell in an output column (0-based).
 
-    `row.cells` lacks the columns of the provenance, if the output has all three of them.
+    `row.cells` lacks the columns of the provenance, if the output has all three of them: None for one of these.
     """
     columns = artifact["output"]["columns"]
-    provenance = [n for n, column in enumerate(columns) if str(column.get("added", "")).startswith("source_")]
-    if len(provenance) < 3:
-        return row.cells[index]
-    return None if index in provenance else row.cells[index - sum(n < index for n in provenance)]
+    provenance = [n for n, part in enumerate(columns) if str(part.get("added", "")).startswith("source_")]
+    if len(provenance) < _PROVENANCE:
+        return row.cells[column]
+    return None if column in provenance else row.cells[column - sum(n < column for n in provenance)]
 
 
-def _find_source(artifact: ArtifactDocument, row: SideRow, number: int) -> _Place | None:
+def _find_source(artifact: ArtifactDocument, row: SideRow, rows_before: int) -> _Place | None:
     """Find the place in the inputs that a row of the output comes from; None if nothing says it.
 
-    `number`: how many rows of the output are before it. The books say it by order; the row's own source overrules them.
+    The books say it by the order of the output's rows; the row's own source overrules them.
     """
     origins = row_origins(artifact)
-    origin = None if origins is None else next(islice(origins, number, None), None)
+    origin = None if origins is None else next(islice(origins, rows_before, None), None)
     if origin is not None and origin.address(several=False) in ("", _without_file(row.source)):
-        known = int(row.source.rpartition("!")[2]) if row.source else origin.row
-        return _place_of_origin(origin, known)
+        exact_row = int(row.source.rpartition("!")[2]) if row.source else origin.row
+        return _place_of_origin(origin, exact_row)
     return next(_places_at_address(artifact, row.source), None) if row.source else None
 
 
@@ -181,7 +183,8 @@ def _places_at_address(artifact: ArtifactDocument, source: str) -> Iterator[_Pla
 
 
 def _find_mappings(artifact: ArtifactDocument, column: OutputColumnPart, place: _Place | None) -> list[MappingPart]:
-    """Find the columns of the row's table that an output column may have its values from: mostly one.
+    """Find the columns of the row's table that an output column may have its values from: mostly one, none if the place
+    is not known.
 
     An unmapped column is found by its header. Where the artifact hides headers, all unmapped columns without one may be
     meant.
@@ -226,13 +229,13 @@ def _is_finding_of(finding: FindingPart, place: _Place, field: str | None, cell:
 
 def _list_rules(artifact: ArtifactDocument, field: str | None) -> list[str]:
     """List the functions of the config that a field's values pass through: file and name of each."""
-    named: list[str] = []
+    listed: list[str] = []
     for file in artifact["config"]["rules"]:
         functions, path = file.get("rules"), str(file.get("path", ""))
-        is_own = path == f"columns/{field}.py"
-        listed = functions if isinstance(functions, list) else []
-        named += [f"{path} {name}" for name in listed if is_own or name in _ON_VALUES]
-    return named
+        is_own_file = path == f"columns/{field}.py"
+        names = functions if isinstance(functions, list) else []
+        listed += [f"{path} {name}" for name in names if is_own_file or name in _HOOKS_ON_VALUES]
+    return listed
 
 
 def _explain_source(place: _Place | None, cell: str | None) -> list[str]:
@@ -267,9 +270,10 @@ def _explain_mapping(
 
 
 def _explain_findings(findings: list[FindingPart]) -> list[str]:
-    """Write the findings of the cell as sentences."""
+    """Write the findings of the cell as sentences, the first fifty; one sentence if there are none."""
     if not findings:
         return ["No findings."]
     return [
-        f"Finding: {finding['severity']} {finding['code']}: {finding['message']}." for finding in findings[:_FINDINGS]
+        f"Finding: {finding['severity']} {finding['code']}: {finding['message']}."
+        for finding in findings[:_MOST_FINDINGS]
     ]

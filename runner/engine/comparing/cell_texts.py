@@ -15,8 +15,9 @@ _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DATETIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?")
 _TIME: Final = re.compile(r"-?[0-9]{2,}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?")
 _BOOLEANS: Final = frozenset({"true", "false"})
-_MARKED: Final = ("'", "=", "+", "-", "@", "\t", "\r")  # would be a formula where the file is opened as a sheet
-_EXACT: Final = 10**15  # whole numbers up to here are the same as int and as float
+# A text that begins with one would be a formula, or a mark, where the file is opened as a sheet.
+_FORMULA_SIGNS: Final = ("'", "=", "+", "-", "@", "\t", "\r")
+_EXACT_WHOLE: Final = 10**15  # whole numbers up to here are the same as int and as float
 
 
 def cell_text(value: object) -> str:
@@ -28,7 +29,7 @@ def cell_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < _EXACT else repr(value)
+        return str(int(value)) if value.is_integer() and abs(value) < _EXACT_WHOLE else repr(value)
     if isinstance(value, int | Decimal):
         return str(value)
     if isinstance(value, datetime):
@@ -41,7 +42,8 @@ def cell_text(value: object) -> str:
 
 
 def kind_of(text: str) -> str:
-    """Name the kind of value that a text of a cell stands for, where the value itself is not shown."""
+    """Name the kind of value that a text of `cell_text` stands for: blank, text, boolean, number, date, date and time,
+    or time."""
     if not text:
         return "blank"
     if text.startswith("'"):
@@ -60,8 +62,8 @@ def _kind_by_form(text: str) -> str:
 
 
 def _mark_text(text: str) -> str:
-    """Put an apostrophe in front of a text that could be taken for a value of another kind or for a formula."""
-    return f"'{text}" if text.startswith(_MARKED) or not text or _kind_by_form(text) != "text" else text
+    """Put an apostrophe in front of a text that could be taken for a value of another kind, a formula or a blank."""
+    return f"'{text}" if text.startswith(_FORMULA_SIGNS) or not text or _kind_by_form(text) != "text" else text
 
 
 def _duration_text(value: timedelta) -> str:

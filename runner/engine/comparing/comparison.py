@@ -16,9 +16,9 @@ from runner.engine.contract import BY_KEY, BY_SOURCE, Json
 from runner.engine.protocol import BadOutput
 
 COMPARISON_VERSION: Final = 1
-LISTED: Final = 500  # cells, rows and findings of each kind that are listed
-_SHOWN: Final = 200  # characters of a value
-_FIRST: Final = 12  # values of a row that only one result has
+MOST_LISTED: Final = 500  # cells, rows and findings of each kind that are listed
+_LONGEST_VALUE: Final = 200  # characters of a value
+_VALUES_LISTED: Final = 12  # values of a row that only one result has
 _BEST_FIRST: Final = ("SUCCEEDED", "REVIEW")  # states from the best to the worst; all others are failures
 
 # What may differ, and whether it breaks somebody who reads the result.
@@ -96,8 +96,8 @@ def compare(left: ResultSide, right: ResultSide, *, by: str, show_values: bool, 
     """Compare two results, rows included, and return comparison.json.
 
     `by`: how rows are paired (empty: by key where both have one, else by source; where the sources of only one result
-    are known, by the rows of the output). `show_values`: list values, not only
-    their kinds. `spool`: an empty file for rows that do not fit into memory.
+    are known, by the rows of the output). `show_values`: list values, not only their kinds. `spool`: an empty file for
+    rows that do not fit into memory.
     """
     right_facts = right.facts.with_sheet_of(left.facts)
     paired, ids = _choose_pairing(left.facts, right_facts, by)
@@ -107,7 +107,7 @@ def compare(left: ResultSide, right: ResultSide, *, by: str, show_values: bool, 
     compare_facts(left.facts, right_facts, differences)
     cells = _CellComparison(differences, list(left.facts.columns), list(right_facts.columns), show_values=show_values)
     most = rows_in_memory(max(len(left.facts.columns), len(right_facts.columns)))
-    pairs = RowPairs(ids, spool, waiting=most).pairs(left.rows(), right.rows())
+    pairs = RowPairs(ids, spool, most_waiting=most).pairs(left.rows(), right.rows())
     for pair in pairs:
         cells.add(pair)
     for listed in (differences.cells, differences.added, differences.removed):
@@ -133,18 +133,18 @@ _BY_PLACE: Final = _Pairing("row", (lambda row: row.place, lambda row: row.place
 
 
 def _choose_pairing(left: ResultFacts, right: ResultFacts, by: str) -> _Pairing:
-    """Choose how rows are paired: by a key that both results have, else by their source.
+    """Choose how rows are paired: by a key that both results have, unless `by` asks for the source, else by source.
 
     Raises BadOutput if `by` asks for a key and the results share none.
     """
-    keys = [name for name in left.unique if name in right.columns] if by != BY_SOURCE else []
-    if keys:
-        at = (list(left.columns).index(keys[0]), list(right.columns).index(keys[0]))
-        return _Pairing(f"{BY_KEY} {keys[0]}", (_id_by_cell(at[0]), _id_by_cell(at[1])))
+    key = next((name for name in left.unique if name in right.columns), None) if by != BY_SOURCE else None
+    if key is not None:
+        ids = _id_by_cell(list(left.columns).index(key)), _id_by_cell(list(right.columns).index(key))
+        return _Pairing(f"{BY_KEY} {key}", ids)
     if by == BY_KEY:
         raise BadOutput("the results share no field that the manifest calls unique; pair their rows by source")
-    plain = left.only_sheet is not None and right.only_sheet is not None
-    return _Pairing(BY_SOURCE, (_id_by_row, _id_by_row) if plain else (_id_by_source, _id_by_source))
+    has_single_sheets = left.only_sheet is not None and right.only_sheet is not None
+    return _Pairing(BY_SOURCE, (_id_by_row, _id_by_row) if has_single_sheets else (_id_by_source, _id_by_source))
 
 
 def _id_by_cell(position: int) -> RowId:
@@ -177,6 +177,7 @@ class _CellComparison:
         *,
         show_values: bool,
     ) -> None:
+        """Prepare to compare rows with these columns; `show_values`: list values, not only their kinds."""
         self._differences = differences
         # Name -> its position in the left rows and in the right ones.
         self._shared_columns = {
@@ -210,8 +211,8 @@ class _CellComparison:
             return
         differences.rows[what] += 1
         differences.counts[f"rows_{what}"] += 1
-        if len(listed) < LISTED:
-            values = {"values": [cut(text) for text in row.cells[:_FIRST]]} if self._show_values else {}
+        if len(listed) < MOST_LISTED:
+            values = {"values": [cut(text) for text in row.cells[:_VALUES_LISTED]]} if self._show_values else {}
             listed.append(_locate_row(row) | values)
 
     def _count_cells(self, left: SideRow, right: SideRow) -> None:
@@ -225,7 +226,7 @@ class _CellComparison:
             is_changed = True
             differences.by_column[name] += 1
             differences.counts[_kind_of_change(before, after)] += 1
-            if len(differences.cells) < LISTED:
+            if len(differences.cells) < MOST_LISTED:
                 place = {"cell": output_cell(right_position, right.place), "field": name}
                 differences.cells.append({**_locate_row(right), **place, "left": shown(before), "right": shown(after)})
         differences.rows["changed" if is_changed else "same"] += 1
@@ -244,8 +245,8 @@ def _locate_row(row: SideRow) -> Json:
 
 
 def cut(text: str) -> str:
-    """Cut a text to as many characters as are shown."""
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    """Cut a text to as many characters as comparison.json may show of a value, with … at its end."""
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"
 
 
 def compare_facts(left: ResultFacts, right: ResultFacts, differences: Differences) -> None:
@@ -266,14 +267,15 @@ def compare_facts(left: ResultFacts, right: ResultFacts, differences: Difference
             differences.counts["sheets_changed"] += 1
             differences.sheets.append({"sheet": name, "left": before, "right": after})
     for kind in _names_of_either(left.left_out, right.left_out):
-        rows = left.left_out.get(kind, 0), right.left_out.get(kind, 0)
-        if rows[0] != rows[1]:
+        rows_before, rows_after = left.left_out.get(kind, 0), right.left_out.get(kind, 0)
+        if rows_before != rows_after:
             differences.counts["left_out_changed"] += 1
-            differences.left_out.append({"kind": kind, "left": rows[0], "right": rows[1]})
+            differences.left_out.append({"kind": kind, "left": rows_before, "right": rows_after})
 
 
 def _rank(status: str) -> int:
-    """Rank a status, 0 for the best; the word before a space is the job's state, a verdict may follow."""
+    """Rank a status, 0 for the best, the same for all failures; the word before a space is the job's state, a verdict
+    may follow."""
     state = status.partition(" ")[0]
     return _BEST_FIRST.index(state) if state in _BEST_FIRST else len(_BEST_FIRST)
 
@@ -335,21 +337,23 @@ _PLURAL: Final = {"error": "errors", "warning": "warnings"}
 
 
 def _compare_findings(left: ResultFacts, right: ResultFacts, differences: Differences) -> None:
-    """Add the findings that only one side has, and those whose numbers differ, to `differences`."""
+    """Add the findings that only one side has, and those whose numbers differ, to `differences`; a line is a finding as
+    expected.json has it."""
     before, after = Counter(left.findings), Counter(right.findings)
     for side, lines in (("left", before - after), ("right", after - before)):
         for line, count in lines.items():
             differences.counts[_kind_of_finding(line, is_new=side == "right")] += count
         differences.findings += [
-            {"only": side, "finding": line, "count": n} for line, n in list(lines.items())[:LISTED]
+            {"only": side, "finding": line, "count": n} for line, n in list(lines.items())[:MOST_LISTED]
         ]
     listed = {line.partition(" at ")[0] for line in (before - after) + (after - before)}
     for name in _names_of_either(left.counts, right.counts):
-        counts = left.counts.get(name, 0), right.counts.get(name, 0)
-        if counts[0] != counts[1]:
-            differences.finding_counts.append({"finding": name, "left": counts[0], "right": counts[1]})
+        count_before, count_after = left.counts.get(name, 0), right.counts.get(name, 0)
+        if count_before != count_after:
+            differences.finding_counts.append({"finding": name, "left": count_before, "right": count_after})
             if name not in listed:  # only their numbers are known
-                differences.counts[_kind_of_finding(name, is_new=counts[1] > counts[0])] += abs(counts[1] - counts[0])
+                kind = _kind_of_finding(name, is_new=count_after > count_before)
+                differences.counts[kind] += abs(count_after - count_before)
 
 
 def _kind_of_finding(line: str, *, is_new: bool) -> str:

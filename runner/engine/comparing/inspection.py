@@ -29,7 +29,8 @@ _QUOTED: Final = re.compile(r'[,"\n\r]')
 
 
 def carry_out(order: InspectOrder) -> FinalEvent:
-    """Inspect results and write the document that the order asks for; whatever the files hold, it returns an event."""
+    """Inspect results and write the document that the order asks for; whatever the files hold, it returns an event,
+    which says what went wrong."""
     try:
         _ACTIONS[order.what](order)
     except BadOutput as refused:
@@ -82,7 +83,7 @@ def _explain(order: InspectOrder) -> None:
 
 
 def _show(order: InspectOrder) -> None:
-    """Write cells of an input to cells.json."""
+    """Write the cells of an input that the order asks for to cells.json; nothing if the order has no such file."""
     path = order.results[0].rows
     if path is not None:
         cells = shown_cells(path, json.loads(order.request))

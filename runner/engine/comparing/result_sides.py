@@ -27,9 +27,9 @@ from runner.engine.verifying.document import MAX_BYTES, read_artifact
 EXPECTED_VERSION: Final = 1
 SOURCE: Final = "source"  # heads the column of expected.csv that says where a row comes from
 _PROVENANCE: Final = ("source_file", "source_sheet", "source_row")
-_LONGEST: Final = 1024 * 1024  # characters of one cell of expected.csv
-_AT: Final = " at "  # between the words of a finding and its place; neither codes nor fields have spaces
-_DIGEST: Final = 12  # digits of a digest that people see
+_LONGEST_CELL: Final = 1024 * 1024  # characters of one cell of expected.csv
+_PLACE_MARK: Final = " at "  # between the words of a finding and its place; neither codes nor fields have spaces
+_DIGEST_DIGITS: Final = 12  # digits of a digest that people see
 
 
 class SideRow(NamedTuple):
@@ -84,11 +84,11 @@ class ResultFacts:
         mine, theirs = self.only_sheet, other.only_sheet
         if mine is None or theirs is None or mine == theirs:
             return self
-        start, instead = f"{_AT}{mine}!", f"{_AT}{theirs}!"
+        place, other_place = f"{_PLACE_MARK}{mine}!", f"{_PLACE_MARK}{theirs}!"
         return replace(
             self,
             tables={name.replace(f"{mine}!", f"{theirs}!", 1): columns for name, columns in self.tables.items()},
-            findings=[line.replace(start, instead, 1) for line in self.findings],
+            findings=[line.replace(place, other_place, 1) for line in self.findings],
         )
 
     @classmethod
@@ -120,7 +120,7 @@ class ResultFacts:
 
 def _count_findings(findings: Sequence[str]) -> dict[str, int]:
     """Count the findings by severity, code and field: the words of a line before its place."""
-    return dict(Counter(line.partition(_AT)[0] for line in findings))
+    return dict(Counter(line.partition(_PLACE_MARK)[0] for line in findings))
 
 
 class ResultSide:
@@ -151,7 +151,7 @@ class ResultSide:
 
     @property
     def knows_sources(self) -> bool | None:
-        """Whether it is known of every row where it comes from; None if nothing but the rows themselves says it."""
+        """Whether the artifact says of every row where it comes from; None for expected files, whose rows may."""
         if self._artifact is None:
             return None
         added = {column.get("added") for column in self._artifact["output"]["columns"]}
@@ -194,7 +194,7 @@ class ResultSide:
                     yield SideRow(f"{prefix}{number}", source, [cell_text(cells[n]) for n in data_columns])
 
     def _extra_sheets(self, artifact: ArtifactDocument) -> dict[str, str]:
-        """Describe the sheets that hooks added: how many rows each has, and a digest of what is in them."""
+        """Describe the sheets that hooks added, by name: how many rows each has, and a digest of what is in it."""
         extra, path = artifact["output"]["extra_sheets"], self._files.rows
         if not extra or path is None:
             return {}
@@ -204,7 +204,9 @@ class ResultSide:
                 digest = hashlib.sha256()
                 for number, values in _sheet_named(book, extra_sheet["name"]).rows():
                     digest.update(json.dumps([number, *map(cell_text, values)]).encode())
-                digests[extra_sheet["name"]] = f"{extra_sheet['rows']} rows, sha256 {digest.hexdigest()[:_DIGEST]}"
+                digests[extra_sheet["name"]] = (
+                    f"{extra_sheet['rows']} rows, sha256 {digest.hexdigest()[:_DIGEST_DIGITS]}"
+                )
         return digests
 
 
@@ -230,20 +232,21 @@ def _sheet_named(book: Book, name: str) -> Sheet:
 
 
 def _all_rows(sheet: Sheet, count: int) -> Iterator[tuple[int, Sequence[object]]]:
-    """Yield the data rows of a sheet with their numbers, those without any value too."""
-    last = 1
+    """Yield the rows below the header of a sheet with their numbers, `count` at least: those without any value, which
+    the file may lack, too."""
+    last_number = 1
     for number, values in sheet.rows():
         if number == 1:
             continue
-        yield from ((blank, ()) for blank in range(last + 1, number))
+        yield from ((blank_row, ()) for blank_row in range(last_number + 1, number))
         yield number, values
-        last = number
-    yield from ((blank, ()) for blank in range(last + 1, count + 2))
+        last_number = number
+    yield from ((blank_row, ()) for blank_row in range(last_number + 1, count + 2))
 
 
 def _expected_rows(path: Path, columns: list[str]) -> Iterator[SideRow]:
     """Stream the rows of an expected.csv; raises BadOutput if it is not one."""
-    csv.field_size_limit(_LONGEST)
+    csv.field_size_limit(_LONGEST_CELL)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file)
@@ -323,7 +326,7 @@ def _finding_line(finding: FindingPart, *, several: bool) -> str:
         return words
     cell = finding.get("cell") or (str(finding["row"]) if "row" in finding else "")
     file = f"{finding.get('input', '')}/" if several else ""
-    return f"{words}{_AT}{file}{sheet}!{cell}" if cell else f"{words}{_AT}{file}{sheet}"
+    return f"{words}{_PLACE_MARK}{file}{sheet}!{cell}" if cell else f"{words}{_PLACE_MARK}{file}{sheet}"
 
 
 def output_cell(column: int, place: str) -> str:

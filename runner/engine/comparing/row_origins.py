@@ -7,6 +7,7 @@ share rows one after the other. A run that contains blank rows does not say whic
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from runner.engine.common.a1 import column_number
 from runner.engine.document_types import ArtifactDocument, SheetFacts, TablePart
 
 
@@ -33,7 +34,8 @@ def source_text(file: str, sheet: str, row: int) -> str:
 
 
 def row_origins(artifact: ArtifactDocument) -> Iterator[RowOrigin] | None:
-    """Work out the source of each row of the output, in its order; None if the books do not say it."""
+    """Work out the source of each row of the output, in its order; None if the books do not say it, because rows were
+    sorted, left out or made of columns."""
     if artifact["output"].get("sorted") or "rows_used" in artifact["summary"]:
         return None  # in another order, or several of one row
     groups = [(sheet, tables) for sheet in artifact["sheets"] for tables in _group_by_reading(sheet)]
@@ -48,42 +50,49 @@ def _group_by_reading(sheet: SheetFacts) -> list[list[TablePart]]:
 
     Groups as `group_by_reading` in tables/sources.py does, which decided the order of the output.
     """
-    spans = [(*_data_span(sheet, table), n) for n, table in enumerate(sheet["tables"])]
-    groups: list[list[tuple[int, int]]] = []  # the last row so far, and the table
-    for top, bottom, n in sorted(spans, key=lambda span: (span[0], _first_column(sheet["tables"][span[2]]))):
-        if bottom < top:
+    spans = [_data_span(sheet, table) for table in sheet["tables"]]
+    groups: list[list[_DataSpan]] = []
+    for span in sorted(spans, key=lambda span: (span.top, _first_column(span.table))):
+        if span.bottom < span.top:
             continue
-        group = next((other for other in groups if other[-1][0] < top), None)
+        group = next((other for other in groups if other[-1].bottom < span.top), None)
         if group is None:
-            groups.append([(bottom, n)])
+            groups.append([span])
         else:
-            group.append((bottom, n))
-    return [[sheet["tables"][n] for _, n in group] for group in groups]
+            group.append(span)
+    return [[span.table for span in group] for group in groups]
 
 
-def _data_span(sheet: SheetFacts, table: TablePart) -> tuple[int, int]:
+class _DataSpan(NamedTuple):
+    """The rows of a table's data."""
+
+    top: int
+    bottom: int  # above the top if the table has no data
+    table: TablePart
+
+
+def _data_span(sheet: SheetFacts, table: TablePart) -> _DataSpan:
     """Return the first and last row of a table's data, captions and totals that were written included."""
     runs = [run for run in sheet["rows"] if run.get("table") == table["ref"] and run["as"] in _STREAMED]
     ends = [end for run in runs for end in (run["from"], run["to"])]
     if table["data_range"]:
         first, _, last = table["data_range"].partition(":")
         ends += [_row_of(first), _row_of(last or first)]
-    return (min(ends), max(ends)) if ends else (0, -1)
+    return _DataSpan(min(ends, default=0), max(ends, default=-1), table)
 
 
 _STREAMED = ("data", "rejected", "skipped_table")  # kinds of runs whose rows were read as data
 
 
 def _row_of(cell: str) -> int:
+    """Return the row of a cell's address; 0 if it has none."""
     return int("".join(c for c in cell if c.isdigit()) or 0)
 
 
 def _first_column(table: TablePart) -> int:
     """Return the number of a table's leftmost column, from 1."""
-    number = 0
-    for letter in (c for c in table["range"].partition(":")[0] if c.isalpha()):
-        number = number * 26 + ord(letter) - 64
-    return number
+    top_left = table["range"].partition(":")[0]
+    return column_number("".join(filter(str.isalpha, top_left)))
 
 
 def _count_data_rows(sheet: SheetFacts, table: TablePart) -> int:

@@ -15,7 +15,7 @@ from runner.engine.comparing.result_sides import SideRow
 _WAITING_CELLS: Final = 500_000  # of a side that wait in memory, some fifty megabytes
 _LEAST_ROWS: Final = 100
 _BUCKETS: Final = 1024  # a million rows of three hundred columns have as many cells in each bucket as may wait
-_BUFFER: Final = 8 * 1024  # characters of a bucket that are gathered before they are written
+_BUFFER_CHARACTERS: Final = 8 * 1024  # characters of a bucket that are gathered before they are written
 
 LEFT, RIGHT = 0, 1
 RowId = Callable[[SideRow], str]
@@ -37,20 +37,20 @@ def rows_in_memory(columns: int) -> int:
 class RowPairs:
     """Pairs rows of two results that have the same id, in their order."""
 
-    def __init__(self, ids: tuple[RowId, RowId], spool: IO[bytes] | None, *, waiting: int) -> None:
+    def __init__(self, ids: tuple[RowId, RowId], spool: IO[bytes] | None, *, most_waiting: int) -> None:
         """Prepare to pair rows; `ids`: what tells the id of a row, for each side.
 
-        `waiting`: how many rows of a side may wait in memory; the others go to `spool`, and without one all wait in
-        memory.
+        `most_waiting`: how many rows of a side may wait in memory; the others go to `spool`; without one all wait.
         """
         self._ids = ids
         self._spool = spool
-        self._most = waiting
+        self._most_waiting = most_waiting
 
     def pairs(self, left: Iterable[SideRow], right: Iterable[SideRow]) -> Iterator[RowPair]:
-        """Yield every row of both sides once: with its partner, or alone. Pairs come in no particular order."""
+        """Yield every row of both sides once: with its partner, or alone. Pairs come in no particular order; of rows
+        with one id the first ones are partners."""
         sides = (iter(left), iter(right))
-        waiting: tuple[dict[str, Queue], dict[str, Queue]] = ({}, {})
+        most_waiting: tuple[dict[str, Queue], dict[str, Queue]] = ({}, {})
         counts = [0, 0]
         open_sides = [LEFT, RIGHT]
         while open_sides:
@@ -59,32 +59,32 @@ class RowPairs:
                 if row is None:
                     open_sides.remove(side)
                     continue
-                other = _pop_waiting(waiting[1 - side], name := self._ids[side](row))
+                other = _pop_waiting(most_waiting[1 - side], name := self._ids[side](row))
                 if other is not None:
                     counts[1 - side] -= 1
                     yield RowPair(row, other) if side == LEFT else RowPair(other, row)
                 else:
-                    waiting[side].setdefault(name, deque()).append(row)
+                    most_waiting[side].setdefault(name, deque()).append(row)
                     counts[side] += 1
-            if max(counts) > self._most and self._spool is not None:
-                yield from self._pair_by_buckets(self._spool, waiting, sides)
+            if max(counts) > self._most_waiting and self._spool is not None:
+                yield from self._pair_by_buckets(self._spool, most_waiting, sides)
                 return
-        yield from _pair_singles(waiting)
+        yield from _pair_singles(most_waiting)
 
     def _pair_by_buckets(
         self,
         spool: IO[bytes],
-        waiting: tuple[dict[str, Queue], dict[str, Queue]],
+        most_waiting: tuple[dict[str, Queue], dict[str, Queue]],
         sides: tuple[Iterator[SideRow], Iterator[SideRow]],
     ) -> Iterator[RowPair]:
         """Spool the rows that wait and all that have not come yet, in buckets by their ids, and pair each bucket."""
         buckets = ([_Bucket(spool) for _ in range(_BUCKETS)], [_Bucket(spool) for _ in range(_BUCKETS)])
         for side in (LEFT, RIGHT):
-            for rows in (*waiting[side].values(), sides[side]):
+            for rows in (*most_waiting[side].values(), sides[side]):
                 for row in rows:
                     name = self._ids[side](row)
                     buckets[side][crc32(name.encode(errors="replace")) % _BUCKETS].add(row)
-            waiting[side].clear()
+            most_waiting[side].clear()
         for left_bucket, right_bucket in zip(*buckets, strict=True):
             queues: tuple[dict[str, Queue], dict[str, Queue]] = ({}, {})
             for row in left_bucket.rows():
@@ -103,6 +103,7 @@ class _Bucket:
     """Rows in a file that other buckets are in too: written in pieces, read back in order."""
 
     def __init__(self, spool: IO[bytes]) -> None:
+        """Begin without rows; they are written to the end of `spool`."""
         self._spool = spool
         self._lines: list[str] = []  # not written yet
         self._size = 0  # characters of these
@@ -113,7 +114,7 @@ class _Bucket:
         line = json.dumps(row)
         self._lines.append(line)
         self._size += len(line)
-        if self._size >= _BUFFER:
+        if self._size >= _BUFFER_CHARACTERS:
             self._write()
 
     def _write(self) -> None:
@@ -134,20 +135,20 @@ class _Bucket:
                 yield SideRow(*json.loads(line))
 
 
-def _pop_waiting(waiting: dict[str, Queue], name: str) -> SideRow | None:
+def _pop_waiting(most_waiting: dict[str, Queue], name: str) -> SideRow | None:
     """Remove the first row that waits under this id, and return it; None if none waits."""
-    rows = waiting.get(name)
+    rows = most_waiting.get(name)
     if rows is None:
         return None
     row = rows.popleft()
     if not rows:
-        del waiting[name]
+        del most_waiting[name]
     return row
 
 
-def _pair_singles(waiting: tuple[dict[str, Queue], dict[str, Queue]]) -> Iterator[RowPair]:
-    """Yield the rows that still wait, each without a partner."""
-    for rows in waiting[LEFT].values():
+def _pair_singles(most_waiting: tuple[dict[str, Queue], dict[str, Queue]]) -> Iterator[RowPair]:
+    """Yield the rows that still wait, each without a partner: those of the left, then those of the right."""
+    for rows in most_waiting[LEFT].values():
         yield from (RowPair(row, None) for row in rows)
-    for rows in waiting[RIGHT].values():
+    for rows in most_waiting[RIGHT].values():
         yield from (RowPair(None, row) for row in rows)

@@ -7,7 +7,7 @@ and by letters of the column.
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from runner.engine.common import a1
 from runner.engine.comparing.cell_texts import cell_text
@@ -17,7 +17,7 @@ from runner.engine.reading.books import Sheet, Value
 _LONGEST: Final = 80  # characters of one cell
 _MOST_ROWS: Final = 400
 _MOST_COLUMNS: Final = 60
-_SAMPLES: Final = 5
+_VALUES_IN_SAMPLE: Final = 5
 _SAMPLED_ROWS: Final = 5_000  # of one sheet that samples are taken from
 
 
@@ -33,49 +33,59 @@ def shown_cells(path: Path, request: Mapping[str, Any]) -> dict[str, dict[str, d
             for name in names:
                 if name in rows or name in samples:
                     numbers = set(map(int, rows.get(name, ())))
-                    columns = _Samples(samples.get(name, ()))
+                    columns = _ColumnSamples(samples.get(name, ()))
                     cells["rows"][name] = _read_rows(sheet, numbers, columns)
                     cells["samples"][name] = columns.texts
     return cells
 
 
-def _read_rows(sheet: Sheet, numbers: set[int], samples: "_Samples") -> dict[str, list[str]]:
-    """Return the texts of the rows with these numbers, and collect samples on the way, in `samples`.
+def _read_rows(sheet: Sheet, numbers: set[int], samples: "_ColumnSamples") -> dict[str, list[str]]:
+    """Return the texts of the rows with these numbers, by number, and collect samples on the way, in `samples`.
 
-    Stops where nothing more is wanted.
+    Stops where nothing more is wanted. Only the first 400 numbers count.
     """
     texts: dict[str, list[str]] = {}
     numbers = set(sorted(numbers)[:_MOST_ROWS])
-    last = max(numbers, default=0)
-    for seen, (number, values) in enumerate(sheet.rows(), 1):
+    last_number = max(numbers, default=0)
+    for rows_seen, (number, values) in enumerate(sheet.rows(), 1):
         if number in numbers:
             texts[str(number)] = [_shown_text(value) for value in values[:_MOST_COLUMNS]]
-        if seen <= _SAMPLED_ROWS and samples.open:
+        if rows_seen <= _SAMPLED_ROWS and samples.incomplete:
             samples.add_row(number, values)
-        if number >= last and (seen >= _SAMPLED_ROWS or not samples.open):
+        if number >= last_number and (rows_seen >= _SAMPLED_ROWS or not samples.incomplete):
             break
     return texts
 
 
-class _Samples:
+class _SampledArea(NamedTuple):
+    """The part of a column that is sampled."""
+
+    column: int  # from 0
+    first_row: int
+    last_row: int
+
+
+class _ColumnSamples:
     """Collects the first few different values of columns, row by row."""
 
     def __init__(self, areas: Iterable[Any]) -> None:
         """Prepare to sample areas: each has the letters of a column, and the first and the last row to sample."""
         self.texts: dict[str, list[str]] = {}  # by letters
-        self.open: dict[str, tuple[int, int, int]] = {}  # still lack values, by letters: number from 0, first, last row
-        for letters, first, last in list(areas)[:_MOST_COLUMNS]:
-            self.open[str(letters)] = (a1.column_number(str(letters)) - 1, int(first), int(last))
+        self.incomplete: dict[str, _SampledArea] = {}  # those that lack values, by letters
+        for letters, first_row, last_row in list(areas)[:_MOST_COLUMNS]:
+            column = a1.column_number(str(letters)) - 1
+            self.incomplete[str(letters)] = _SampledArea(column, int(first_row), int(last_row))
             self.texts[str(letters)] = []
 
     def add_row(self, number: int, values: list[Value]) -> None:
-        """Add the values of a row to columns that still lack some."""
-        for letters, (column, first, last) in list(self.open.items()):
-            text = _shown_text(values[column]) if first <= number <= last and column < len(values) else ""
+        """Add the values of a row to columns that still lack some; rows come from top to bottom."""
+        for letters, area in list(self.incomplete.items()):
+            is_inside = area.first_row <= number <= area.last_row and area.column < len(values)
+            text = _shown_text(values[area.column]) if is_inside else ""
             if text and text not in self.texts[letters]:
                 self.texts[letters].append(text)
-            if number > last or len(self.texts[letters]) == _SAMPLES:
-                del self.open[letters]
+            if number > area.last_row or len(self.texts[letters]) == _VALUES_IN_SAMPLE:
+                del self.incomplete[letters]
 
 
 def _shown_text(value: Value) -> str:

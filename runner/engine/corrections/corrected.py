@@ -38,23 +38,27 @@ from runner.engine.reading.spool import SpooledSheet
 
 TO_DO: Final = "ade: what to do"
 KINDS: Final = ("key", "row", "top")  # the row that names the columns, a row of data, any other row above it
-_KEY = re.compile(r"ade: (key|row|top) ([a-z0-9][a-z0-9-]{0,79})/([0-9]{1,5})/([0-9]{1,5})/([0-9]{1,9})")
+_KEY = re.compile(
+    r"ade: (?P<kind>key|row|top) (?P<job>[a-z0-9][a-z0-9-]{0,79})/(?P<input>[0-9]{1,5})/(?P<sheet>[0-9]{1,5})/"
+    r"(?P<row>[0-9]{1,9})"
+)
 _TEXT_FORMATS: Final = frozenset({"csv", "tsv", "html"})  # which have only what cells show
-_RAW_KEY = re.compile(rb"ade: (?:key|row|top) |a\0d\0e\0:\0 \0(?:k\0e\0y|r\0o\0w|t\0o\0p)\0 ")
-_RAW: Final = 256 * 1024
+_KEY_BYTES = re.compile(rb"ade: (?:key|row|top) |a\0d\0e\0:\0 \0(?:k\0e\0y|r\0o\0w|t\0o\0p)\0 ")
+_SEARCHED_BYTES: Final = 256 * 1024
 _TOP_ROWS: Final = 200  # of a sheet that are searched for a key
 MAX_ROWS: Final = 1_048_576  # corrected rows of one job
 
 
 def make_key(kind: str, job: str, number: int, sheet: int, row: int) -> str:
-    """Make the key of a row, as rejects.xlsx has it in a column."""
+    """Make the key of a row, as rejects.xlsx has it in a column; `kind`: one of KINDS, `number`: of the input, from
+    0."""
     return f"ade: {kind} {job}/{number}/{sheet}/{row}"
 
 
 def seems_keyed(path: Path) -> bool:
     """Whether a text file begins with a key of rejects.xlsx. The file is not read as its manifest says."""
     with path.open("rb") as file:
-        return _RAW_KEY.search(file.read(_RAW)) is not None
+        return _KEY_BYTES.search(file.read(_SEARCHED_BYTES)) is not None
 
 
 def find_claimed_job(sheet: SpooledSheet, name: str) -> str | None:
@@ -71,7 +75,7 @@ def find_claimed_job(sheet: SpooledSheet, name: str) -> str | None:
             if value.__class__ is str and value[:5] == "ade: ":
                 is_ours = is_ours or value.strip() == TO_DO
                 if (key_match := _KEY.fullmatch(value.strip())) is not None:
-                    claims[key_match[2]] += 1
+                    claims[key_match["job"]] += 1
     if not claims and is_ours:
         raise EngineStop(
             EndCode.CORRECTS,
@@ -98,8 +102,8 @@ class SheetCorrections:
     """The rows that corrected files replace in one sheet, each with its corrections from the oldest to the newest."""
 
     rows: dict[int, list["CorrectedRow"]] = field(default_factory=dict)
-    met: set[int] = field(default_factory=set)  # rows that the source has
-    applied: set[int] = field(default_factory=set)
+    rows_met: set[int] = field(default_factory=set)  # rows that the source has
+    rows_applied: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -110,13 +114,13 @@ class CorrectedHeader:
     values: list[Value]
     skipped: frozenset[int]  # positions of the columns that we added
     file: "CorrectedFile"
-    places: list[int | None] | None = None  # for each column of the source, its position here; once it is known
+    places: list[int | None] | None = None  # for each column of the source, its position here; None: not known yet
     place: FindingPlace | None = None
-    todo: int | None = None  # the position of the column that says what to do
-    written: dict[int, WrittenColumn] = field(default_factory=dict)  # of a text file: how it writes each column
+    todo_position: int | None = None  # the position of the column that says what to do
+    written_columns: dict[int, WrittenColumn] = field(default_factory=dict)  # of a text file: how it writes each column
 
-    def at(self, column: int) -> int | None:
-        """Return the position in the corrected file of a column of the source; None if it is not there."""
+    def position_of(self, column: int) -> int | None:
+        """Return the position in the corrected file of a column of the source (0-based); None if it is not there."""
         if self.places is not None:
             position = self.places[column] if column < len(self.places) else None
             return None if position in self.skipped else position
@@ -124,37 +128,51 @@ class CorrectedHeader:
 
     def learn(self, source_values: Sequence[Value], values: Sequence[Value]) -> None:
         """Learn from a row how a text file writes the values of the source, by the cells that need no correction."""
-        asked_positions = self.asked(values)
+        to_correct = self.positions_to_correct(values)
         for column, value in enumerate(source_values):
-            position = self.at(column)
-            if position is None or position >= len(values) or position in asked_positions:
+            position = self.position_of(column)
+            if position is None or position >= len(values) or position in to_correct:
                 continue
             text = values[position]
             if type(text) is str:
-                self.written.setdefault(column, WrittenColumn()).learn(value, text)
+                self.written_columns.setdefault(column, WrittenColumn()).learn(value, text)
 
     def correction(
-        self, source_value: Value, column: int, values: Sequence[Value], asked_positions: Collection[int]
-    ) -> tuple[Value] | None:
-        """Return what a row of the file says instead of a value of the source, as a tuple of one; None if it says the
-        same."""
-        position = self.at(column)
+        self, source_value: Value, column: int, values: Sequence[Value], to_correct: Collection[int]
+    ) -> "CorrectedValue | None":
+        """Return what a row of the file says instead of a value of the source; None if it says the same, or lacks the
+        column. `to_correct`: positions of the row's cells that somebody was asked to correct."""
+        position = self.position_of(column)
         if position is None:
             return None
         value = values[position] if position < len(values) else None
         if self.file.is_text and (value is None or type(value) is str):
-            written = self.written.setdefault(column, WrittenColumn())
-            is_same_text = written.is_same(source_value, value or "", asked=position in asked_positions)
-            return None if is_same_text else (written.value(value) if value else None,)
-        return None if is_same(source_value, value) else (value,)
+            written = self.written_columns.setdefault(column, WrittenColumn())
+            is_same_text = written.is_same(source_value, value or "", to_correct=position in to_correct)
+            return None if is_same_text else CorrectedValue(written.value(value) if value else None)
+        return None if is_same(source_value, value) else CorrectedValue(value)
 
-    def asked(self, values: Sequence[Value]) -> set[int]:
+    def positions_to_correct(self, values: Sequence[Value]) -> set[int]:
         """Return the positions of the cells that a row says have to be corrected."""
-        if self.todo is None or self.todo >= len(values):
+        if self.todo_position is None or self.todo_position >= len(values):
             return set()
-        lines = [_header_text(line) for line in str(values[self.todo]).split("\n")]
+        lines = [_header_text(line) for line in str(values[self.todo_position]).split("\n")]
         labels = enumerate(map(_header_text, self.values))
         return {position for position, label in labels if label and any(_is_about(line, label) for line in lines)}
+
+
+class CorrectedValue(NamedTuple):
+    """A value that a corrected file has instead of the source's; its value may be a blank."""
+
+    value: Value
+
+
+class SourceRow(NamedTuple):
+    """A row of the source."""
+
+    input: str
+    sheet: int  # its place in the input, from 0
+    row: int
 
 
 class CorrectedFile(NamedTuple):
@@ -189,8 +207,8 @@ class Corrections:
         """Know no corrections yet; `findings` receives rows that cannot be put back."""
         self._findings = findings
         self._sheets: dict[tuple[str, int], SheetCorrections] = {}  # by input and sheet
-        # Input, sheet and row of the source -> where in a corrected file the row is that replaces it.
-        self._origins: dict[tuple[str, int, int], tuple[FindingPlace, int]] = {}
+        # Row of the source -> place and number of the row in a corrected file that replaces it.
+        self._origins: dict[SourceRow, tuple[FindingPlace, int]] = {}
         self._files = 0  # corrected files so far
         self.jobs: list[str] = []  # whose rejects they correct
         self.left_out = 0  # rows that were not put back
@@ -201,7 +219,7 @@ class Corrections:
     @property
     def rows(self) -> int:
         """Count the rows that were put back."""
-        return sum(len(sheet.applied) for sheet in self._sheets.values())
+        return sum(len(sheet.rows_applied) for sheet in self._sheets.values())
 
     def read(self, file: InputFile) -> None:
         """Add the rows of a corrected file; files come from the oldest to the newest.
@@ -241,11 +259,12 @@ class Corrections:
     def _read_sheet(
         self, file: InputFile, corrected_file: CorrectedFile, sheet: Sheet, keys_seen: set[tuple[int, int, int]]
     ) -> None:
-        """Collect the keyed rows of a sheet of a corrected file; rows that cannot be placed are reported."""
+        """Collect the keyed rows of a sheet of a corrected file; rows that cannot be placed are reported, unless the
+        file is of an earlier drop. `keys_seen`: of all its sheets (input, sheet, row), to which keys are added."""
         place = FindingPlace(file.name, sheet.name, "")
         leave_out = _ignore if corrected_file.earlier else self._leave_out
         headings: CorrectedHeader | None = None
-        rows_above: list[tuple[tuple[str, int, int], int, list[Value]]] = []  # rows above the header
+        rows_above: list[tuple[SourceRow, int, list[Value]]] = []  # rows above the header, with their numbers
         key_position = -1
         for number, values in rows_of(blocks_of(sheet)):
             key_position, key_match = _find_key(values, key_position)
@@ -253,28 +272,29 @@ class Corrections:
                 if headings is not None and _has_other_values(values, headings.skipped):
                     leave_out(place, number, "mend_without_key", "has no key, so it is unknown which row it corrects")
                 continue
-            kind, job = key_match[1], key_match[2]
-            source_place = (int(key_match[3]), int(key_match[4]), int(key_match[5]))  # input, sheet, row
-            if file.corrects is None or job != file.corrects.job or source_place[0] >= len(file.corrects.inputs):
+            kind, job, *numbers = key_match.group("kind", "job", "input", "sheet", "row")
+            input_number, sheet_index, row = map(int, numbers)
+            if file.corrects is None or job != file.corrects.job or input_number >= len(file.corrects.inputs):
                 leave_out(place, number, "mend_other_job", "has the key of another job than the rest of the file")
             elif kind == "key":
                 headings = CorrectedHeader(
-                    source_place[2],
+                    row,
                     values,
                     _added_columns(values, key_position),
                     corrected_file,
                     place=place,
-                    todo=_find_todo_column(values),
+                    todo_position=_find_todo_column(values),
                 )
                 for source, above_number, above_values in rows_above:
                     self._add(source, place, KeyedRow(above_number, above_values, headings))
                 rows_above = []
             elif kind == "row":
-                if source_place in keys_seen:
+                key = (input_number, sheet_index, row)
+                if key in keys_seen:
                     leave_out(place, number, "mend_twice", "has a key that is in the file twice; the first counts")
                     continue
-                keys_seen.add(source_place)
-                source = (file.corrects.inputs[source_place[0]], source_place[1], source_place[2])
+                keys_seen.add(key)
+                source = SourceRow(file.corrects.inputs[input_number], sheet_index, row)
                 if headings is not None:
                     self._add(source, place, KeyedRow(number, values, headings))
                 elif len(rows_above) < MAX_ROWS:
@@ -282,18 +302,17 @@ class Corrections:
         for _, number, _ in rows_above:
             leave_out(place, number, "mend_without_header", "has no row of headers, so its columns are not known")
 
-    def _add(self, source: tuple[str, int, int], place: FindingPlace, row: "KeyedRow") -> None:
-        """Add a row as a correction of the row of the source (input, sheet, row) that its key names."""
-        name, sheet, number = source
+    def _add(self, source: SourceRow, place: FindingPlace, row: "KeyedRow") -> None:
+        """Add a row as a correction of the row of the source that its key names; a blank one is reported instead."""
         file = row.headings.file
         if not _has_other_values(row.values, row.headings.skipped):
             if not file.earlier:
                 what = "is blank except for its key; the row of the first file stays as it was"
                 self._leave_out(place, row.number, "mend_blank", what, "warning")
             return
-        corrections = self._sheets.setdefault((name, sheet), SheetCorrections())
+        corrections = self._sheets.setdefault((source.input, source.sheet), SheetCorrections())
         if len(corrections.rows) < MAX_ROWS:
-            corrections.rows.setdefault(number, []).append(CorrectedRow(row.values, row.headings))
+            corrections.rows.setdefault(source.row, []).append(CorrectedRow(row.values, row.headings))
             if not file.earlier:
                 self._origins[source] = (place, row.number)
 
@@ -303,10 +322,10 @@ class Corrections:
         return sheet if corrections is None else CorrectedSheet(sheet, corrections, self._findings)
 
     def report(self) -> None:
-        """Report rows whose key names no row of the input."""
+        """Report rows whose key names no row of the input, once the inputs were read; not those of earlier drops."""
         for (name, index), sheet in self._sheets.items():
-            for row in sorted(set(sheet.rows) - sheet.met):
-                if (origin := self._origins.get((name, index, row))) is not None:
+            for row in sorted(set(sheet.rows) - sheet.rows_met):
+                if (origin := self._origins.get(SourceRow(name, index, row))) is not None:
                     what = f"corrects row {row} of {name}, which is blank or does not exist"
                     self._leave_out(*origin, "mend_unknown_row", what)
 
@@ -329,7 +348,7 @@ class CorrectedSheet:
     """A sheet that streams corrected rows in place of its own, and notes which it has and which were applied."""
 
     def __init__(self, sheet: Sheet, corrections: SheetCorrections, findings: Findings) -> None:
-        """Stream the rows of `sheet`, with corrections in place."""
+        """Stream the rows of `sheet`, with corrections in place; `findings` receives columns that are gone."""
         self.inner = sheet
         self.name = sheet.name
         self.index = sheet.index
@@ -405,20 +424,20 @@ class CorrectedSheet:
             ]
             if not corrections:
                 continue  # its header is below it or gone: nothing says which column is which
-            self._corrections.met.add(number)
+            self._corrections.rows_met.add(number)
             for column, value in _corrected_cells([column[index] for column in block.columns], corrections).items():
                 while len(columns) <= column:
                     columns.append([None] * len(block.numbers))
                 columns[column][index] = value
-                self._corrections.applied.add(number)
+                self._corrections.rows_applied.add(number)
         return Block(block.numbers, columns)
 
 
 def _replaced_files(corrections: Sequence[CorrectedRow], changing: Collection[int]) -> dict[int, int]:
-    """Map each file that a later one with the same key replaces to the place of that one: it corrects the same row, and
-    was not made of it.
+    """Map the number of each file that a later one with the same key replaces to the index in `corrections` of that
+    one: it corrects the same row, and was not made of it. `changing`: numbers of files that change any cell.
 
-    What is still wrong in it is replaced by nothing: nobody sets a cell back to that.
+    What is still wrong in the later one replaces nothing: nobody sets a cell back to that.
     """
     files = [headings.file for _, headings in corrections]
     return {
@@ -433,40 +452,47 @@ def _replaced_files(corrections: Sequence[CorrectedRow], changing: Collection[in
 
 
 def _corrected_cells(source_values: list[Value], corrections: Sequence[CorrectedRow]) -> dict[int, Value]:
-    """Return the corrected values of a row, by column (0-based); of several corrections of a cell the newest counts."""
+    """Return the corrected values of a row, by column (0-based); of several corrections of a cell the newest counts.
+
+    `corrections`: from the oldest to the newest.
+    """
     widths = [len(correction.values) for correction in corrections if correction.headings.places is None]
     blanks: list[Value] = [None] * (max(len(source_values), *widths, 0) - len(source_values))
     is_single = len(corrections) == 1
-    asked_positions = [
-        set() if is_single and not correction.headings.file.is_text else correction.headings.asked(correction.values)
+    to_correct = [
+        set()
+        if is_single and not correction.headings.file.is_text
+        else correction.headings.positions_to_correct(correction.values)
         for correction in corrections
     ]
     changes = [
-        _changes_of_cell(value, column, corrections, asked_positions)
-        for column, value in enumerate(source_values + blanks)
+        _changes_of_cell(value, column, corrections, to_correct) for column, value in enumerate(source_values + blanks)
     ]
-    outdated = _replaced_files(corrections, {file for changed in changes for file in changed})
+    replaced_by = _replaced_files(corrections, {file for changed in changes for file in changed})
     corrected: dict[int, Value] = {}
     for column, changed in enumerate(changes):
         for file, value in changed.items():
-            by = outdated.get(file)
-            if by is None or corrections[by].headings.at(column) in asked_positions[by]:
+            newer = replaced_by.get(file)
+            if newer is None or corrections[newer].headings.position_of(column) in to_correct[newer]:
                 corrected[column] = value
     return corrected
 
 
 def _changes_of_cell(
-    source_value: Value, column: int, corrections: Sequence[CorrectedRow], asked_positions: Sequence[Collection[int]]
+    source_value: Value, column: int, corrections: Sequence[CorrectedRow], to_correct: Sequence[Collection[int]]
 ) -> dict[int, Value]:
-    """Return the corrections of a cell by the numbers of their files: where they differ from what they were made of."""
+    """Return the corrections of a cell by the numbers of their files: where they differ from what they were made of.
+
+    `to_correct`: for each correction, positions of the cells that somebody was asked to correct.
+    """
     changed: dict[int, Value] = {}
-    for (values, headings), asked_in_row in zip(corrections, asked_positions, strict=True):
+    for (values, headings), to_correct_in_row in zip(corrections, to_correct, strict=True):
         made_of = [number for number in changed if number in headings.file.knows]
         correction = headings.correction(
-            changed[made_of[-1]] if made_of else source_value, column, values, asked_in_row
+            changed[made_of[-1]] if made_of else source_value, column, values, to_correct_in_row
         )
         if correction is not None:
-            changed[headings.file.number] = correction[0]
+            changed[headings.file.number] = correction.value
     return changed
 
 
@@ -480,9 +506,9 @@ class MatchedColumns(NamedTuple):
 def match_columns(
     source_header: Sequence[Value], corrected: Sequence[Value], skipped: frozenset[int]
 ) -> MatchedColumns:
-    """Find each column of the source in a corrected file, by its header.
+    """Find each column of the source in a corrected file: by its header, or where nothing has moved, by its position.
 
-    `skipped`: positions of the columns that we added.
+    `source_header`, `corrected`: the rows of headers. `skipped`: positions of the columns that we added.
     """
     texts = [_header_text(value) for value in corrected]
     places: list[int | None] = []

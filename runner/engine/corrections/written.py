@@ -16,29 +16,35 @@ from runner.engine.reading import NoCachedValue, Shown, Value
 from runner.engine.writing.parts import MAX_TEXT, cut, too_long
 
 _BLANKS = LazyPattern(r"[\s'\u2019$€£¥]")
-_WHOLE: Final = r"-?(0|[1-9][0-9]{{0,2}}(?:{0}[0-9]{{2,3}})*{0}[0-9]{{3}}|[1-9][0-9]{{0,20}})"
-_POWER: Final = r"(?:[eE]([+-]?[0-9]{1,3}))?"
-_NUMBERS: Final = {  # the sign between groups of digits and that before decimals
-    ",.": LazyPattern(_WHOLE.format(",") + r"(?:\.([0-9]{0,20}))?" + _POWER),
-    ".,": LazyPattern(_WHOLE.format(r"\.") + r"(?:,([0-9]{0,20}))?" + _POWER),
+_WHOLE_PART: Final = r"-?(0|[1-9][0-9]{{0,2}}(?:{0}[0-9]{{2,3}})*{0}[0-9]{{3}}|[1-9][0-9]{{0,20}})"
+_EXPONENT: Final = r"(?:[eE](?P<exponent>[+-]?[0-9]{1,3}))?"
+_NUMBERS: Final = {  # by the sign between groups of digits and that before decimals
+    ",.": LazyPattern(_WHOLE_PART.format(",") + r"(?:\.(?P<decimals>[0-9]{0,20}))?" + _EXPONENT),
+    ".,": LazyPattern(_WHOLE_PART.format(r"\.") + r"(?:,(?P<decimals>[0-9]{0,20}))?" + _EXPONENT),
 }
-_DAY = LazyPattern(r"([0-9]{1,4})([-./ ])([0-9]{1,2})\2([0-9]{1,4})(?:[ T]+(\S.*))?")
-_CLOCK = LazyPattern(r"([0-9]{1,5}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,6}))?)?(?: ?([AaPp])[Mm])?")
-_ORDERS: Final = {"ymd": (0, 1, 2), "dmy": (2, 1, 0), "mdy": (2, 0, 1)}  # where year, month and day are
+_DAY = LazyPattern(
+    r"(?P<first>[0-9]{1,4})(?P<sign>[-./ ])(?P<second>[0-9]{1,2})(?P=sign)(?P<third>[0-9]{1,4})"
+    r"(?:[ T]+(?P<clock>\S.*))?"
+)
+_CLOCK = LazyPattern(
+    r"(?P<hours>[0-9]{1,5}):(?P<minutes>[0-9]{2})(?::(?P<seconds>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,6}))?)?"
+    r"(?: ?(?P<half>[AaPp])[Mm])?"
+)
+_DATE_ORDERS: Final = {"ymd": (0, 1, 2), "dmy": (2, 1, 0), "mdy": (2, 0, 1)}  # where year, month and day are
 _PIVOT: Final = 30  # two digits from here on are years of the last century
-_TICK: Final = 0.0015  # seconds by which spreadsheet programs round a moment
-_A_DAY: Final = 86_400.0
+_ROUNDING_SECONDS: Final = 0.0015  # seconds by which spreadsheet programs round a moment
+_DAY_SECONDS: Final = 86_400.0
 _MIDNIGHT: Final = datetime(1900, 1, 1)  # noqa: DTZ001 - as in the sheet
-_LONGEST: Final = timedelta(days=100_000)
-_NARROW: Final = frozenset("#")
+_LONGEST_DURATION: Final = timedelta(days=100_000)
+_NARROW_SIGNS: Final = frozenset("#")
 _NO_VALUES: Final = (type(None), NoCachedValue)
-_EXACT: Final = 1e-14
+_TOLERANCE: Final = 1e-14
 
 
 class ReadNumber(NamedTuple):
     """A number that a text may stand for."""
 
-    way: str
+    style: str  # the sign between groups of digits, and that before decimals
     value: float
     places: int  # decimals shown
     slack: float  # by which the value itself may be more or less
@@ -47,12 +53,12 @@ class ReadNumber(NamedTuple):
 class ReadMoment(NamedTuple):
     """A moment, or a time since midnight, that a text may stand for."""
 
-    way: str  # the order of year, month and day, and the signs between them
+    style: str  # the order of year, month and day, and the signs between them
     value: datetime
     slack: float  # the seconds that are not shown
 
 
-_Read = TypeVar("_Read", ReadNumber, ReadMoment)
+_Reading = TypeVar("_Reading", ReadNumber, ReadMoment)
 
 
 def is_same(source: Value, corrected: Value) -> bool:
@@ -70,9 +76,11 @@ def is_same(source: Value, corrected: Value) -> bool:
     if isinstance(source, bool):
         return isinstance(corrected, int) and int(source) == int(corrected)  # some formats have only numbers
     if isinstance(source, int | float) and isinstance(corrected, int | float):
-        return not isinstance(corrected, bool) and (source == corrected or isclose(source, corrected, rel_tol=_EXACT))
+        return not isinstance(corrected, bool) and (
+            source == corrected or isclose(source, corrected, rel_tol=_TOLERANCE)
+        )
     if isinstance(source, date) and isinstance(corrected, date):
-        return abs(_as_moment(source) - _as_moment(corrected)).total_seconds() < _TICK
+        return abs(_as_moment(source) - _as_moment(corrected)).total_seconds() < _ROUNDING_SECONDS
     return type(source) is type(corrected) and source == corrected
 
 
@@ -85,14 +93,14 @@ def _is_written_as(source: Value, text: str) -> bool:
 
 def _is_same_text(source: str, corrected: str) -> bool:
     """Whether two texts differ only in their line ends, or in what a cell has no room for."""
-    lines = _with_plain_line_ends(corrected)
-    return lines == _with_plain_line_ends(source) or (
-        too_long(source) and lines == _with_plain_line_ends(cut(source, MAX_TEXT))
+    plain = _with_plain_line_ends(corrected)
+    return plain == _with_plain_line_ends(source) or (
+        too_long(source) and plain == _with_plain_line_ends(cut(source, MAX_TEXT))
     )
 
 
 def _reads_as(text: str, source: Value) -> bool:
-    """Whether a text is a usual way of writing a value that is not a text: `1,200.50`, `31.12.2026`."""
+    """Whether a text is a usual style of writing a value that is not a text: `1,200.50`, `31.12.2026`."""
     if text.casefold() == str(source).casefold():
         return True
     if isinstance(source, Shown):
@@ -100,7 +108,7 @@ def _reads_as(text: str, source: Value) -> bool:
     if isinstance(source, bool):
         return False
     if isinstance(source, int | float):
-        return any(isclose(reading.value, source, rel_tol=_EXACT) for reading in _read_numbers(text))
+        return any(isclose(reading.value, source, rel_tol=_TOLERANCE) for reading in _read_numbers(text))
     if isinstance(source, date):
         return any(reading.value == _as_moment(source) for reading in _read_moments(text))
     return False
@@ -111,73 +119,76 @@ class WrittenColumn:
 
     def __init__(self) -> None:
         """Know nothing yet about how the column is written; `learn` changes that."""
-        self._ways = Counter[str]()
-        self._rounded = Counter[int]()  # decimals shown -> numbers that have more
+        self._styles = Counter[str]()
+        self._rounded_numbers = Counter[int]()  # decimals shown -> numbers that have more
 
     def learn(self, source: Value, text: str) -> None:
         """Learn from a cell that nobody was asked to correct how the file writes numbers or dates."""
         if isinstance(source, int | float) and not isinstance(source, bool):
             for number in _read_numbers(text.strip()):
                 if _is_near(number, source):
-                    self._ways[number.way] += 1
-                    self._rounded[number.places] += not isclose(number.value, source, rel_tol=_EXACT)
+                    self._styles[number.style] += 1
+                    self._rounded_numbers[number.places] += not isclose(number.value, source, rel_tol=_TOLERANCE)
         elif isinstance(source, date):
-            self._ways.update(
-                moment.way for moment in _read_moments(text.strip()) if _is_within(moment, _as_moment(source))
+            self._styles.update(
+                moment.style for moment in _read_moments(text.strip()) if _is_within(moment, _as_moment(source))
             )
 
-    def is_same(self, source: Value, text: str, *, asked: bool) -> bool:
-        """Whether a text stands for the value of the source. `asked`: the row says that the cell is to be corrected."""
+    def is_same(self, source: Value, text: str, *, to_correct: bool) -> bool:
+        """Whether a text stands for the value of the source. `to_correct`: the row says that the cell has to be
+        corrected, so the text is less likely the old value."""
         bare = text.strip()
         if type(source) in _NO_VALUES or source == "":
             return not bare
         if isinstance(source, str):
             return _is_same_text(source, text) or (
-                type(source) is str and not asked and _are_alike(source.strip(), bare)
+                type(source) is str and not to_correct and _are_alike(source.strip(), bare)
             )
         if not bare:
             return False
         if isinstance(source, bool):
-            return _means_same_truth(bare, source=source, asked=asked)
-        if _NARROW.issuperset(bare) or (_reads_as(bare, source) and not isinstance(source, date)):
+            return _means_same_truth(bare, source=source, to_correct=to_correct)
+        if _NARROW_SIGNS.issuperset(bare) or (_reads_as(bare, source) and not isinstance(source, date)):
             return True
         if isinstance(source, int | float):
-            return self._is_number(source, bare, asked=asked)
-        return self._is_moment(source, bare, asked=asked)
+            return self._is_number(source, bare, to_correct=to_correct)
+        return self._is_moment(source, bare, to_correct=to_correct)
 
-    def _is_number(self, source: float, text: str, *, asked: bool) -> bool:
-        """Whether a text may stand for a number of the source, in the way that the column is written."""
-        numbers = self._in_known_ways(_read_numbers(text))
-        likely = [number for number in numbers if not asked or self._rounded[number.places]]
-        return any(_is_near(number, source) for number in likely) or not (numbers or asked)
+    def _is_number(self, source: float, text: str, *, to_correct: bool) -> bool:
+        """Whether a text may stand for a number of the source, in the style of the column; a text that is no number
+        may, unless it is to be corrected."""
+        numbers = self._in_known_style(_read_numbers(text))
+        likely = [number for number in numbers if not to_correct or self._rounded_numbers[number.places]]
+        return any(_is_near(number, source) for number in likely) or not (numbers or to_correct)
 
-    def _is_moment(self, source: Value, text: str, *, asked: bool) -> bool:
-        """Whether a text may stand for a date or time of the source, in the way that the column is written."""
-        moments = self._in_known_ways(_read_moments(text)) if isinstance(source, date) else list(_read_clock(text))
-        return any(_is_within(moment, _as_moment(source)) for moment in moments) or not (moments or asked)
+    def _is_moment(self, source: Value, text: str, *, to_correct: bool) -> bool:
+        """Whether a text may stand for a date or time of the source, in the style of the column; a text that is no
+        moment may, unless it is to be corrected."""
+        moments = self._in_known_style(_read_moments(text)) if isinstance(source, date) else list(_read_clock(text))
+        return any(_is_within(moment, _as_moment(source)) for moment in moments) or not (moments or to_correct)
 
     def value(self, text: str) -> Value:
         """Read a corrected text to the value that it means: the text itself unless the column taught how to read it."""
         bare = text.strip()
-        for moment in self._in_known_ways(_read_moments(bare), sure=True):
-            return moment.value.date() if moment.slack >= _A_DAY else moment.value
-        for number in self._in_known_ways(_read_numbers(bare), sure=True):
+        for moment in self._in_known_style(_read_moments(bare), sure=True):
+            return moment.value.date() if moment.slack >= _DAY_SECONDS else moment.value
+        for number in self._in_known_style(_read_numbers(bare), sure=True):
             return int(number.value) if not number.places and number.value.is_integer() else number.value
         return text
 
-    def _in_known_ways(self, readings: Iterable[_Read], *, sure: bool = False) -> list[_Read]:
-        """Choose the readings in the way that the column is written in; if that is unknown all of them, or none if
-        `sure`."""
+    def _in_known_style(self, readings: Iterable[_Reading], *, sure: bool = False) -> list[_Reading]:
+        """Choose the readings in the style that most cells of the column are written in; if that is unknown all of
+        them, or none if `sure`."""
         all_readings = list(readings)
-        counts = sorted(((self._ways[reading.way], reading.way) for reading in all_readings), reverse=True)
-        best = {way for count, way in counts if count and count == counts[0][0]}
-        return [reading for reading in all_readings if {reading.way} == best] or ([] if sure else all_readings)
+        counts = sorted(((self._styles[reading.style], reading.style) for reading in all_readings), reverse=True)
+        best = {style for count, style in counts if count and count == counts[0][0]}
+        return [reading for reading in all_readings if {reading.style} == best] or ([] if sure else all_readings)
 
 
-def _means_same_truth(text: str, *, source: bool, asked: bool) -> bool:
+def _means_same_truth(text: str, *, source: bool, to_correct: bool) -> bool:
     """Whether a text means this true or false; other languages have other words for it."""
     same, opposite = ({str(value).casefold(), str(int(value))} for value in (source, not source))
-    return text.casefold() in same or not (asked or text.casefold() in opposite)
+    return text.casefold() in same or not (to_correct or text.casefold() in opposite)
 
 
 def _are_alike(source: str, text: str) -> bool:
@@ -193,13 +204,13 @@ def _is_near(number: ReadNumber, source: Value) -> bool:
     """Whether the number that a text shows is this value, as far as the text shows it."""
     return (
         isinstance(source, int | float)
-        and abs(number.value - source) <= number.slack * (1 + 1e-9) + abs(source) * _EXACT
+        and abs(number.value - source) <= number.slack * (1 + 1e-9) + abs(source) * _TOLERANCE
     )
 
 
 def _is_within(moment: ReadMoment, source: datetime) -> bool:
     """Whether a value is within the time that a text shows: 14:30:20 is within 14:30."""
-    return -_TICK <= (source - moment.value).total_seconds() < moment.slack
+    return -_ROUNDING_SECONDS <= (source - moment.value).total_seconds() < moment.slack
 
 
 def _with_plain_line_ends(text: str) -> str:
@@ -208,43 +219,50 @@ def _with_plain_line_ends(text: str) -> str:
 
 
 def _as_moment(value: Value) -> datetime:
-    """Convert a date, or a time since midnight, to a moment."""
+    """Convert a date, or a time since midnight, to a moment without a zone; midnight for any other value."""
     if isinstance(value, datetime):
         return value.replace(tzinfo=None)
     if isinstance(value, date):
         return datetime.combine(value, time())
     if isinstance(value, timedelta):
-        return _MIDNIGHT + min(value, _LONGEST)
+        return _MIDNIGHT + min(value, _LONGEST_DURATION)
     return datetime.combine(_MIDNIGHT, value.replace(tzinfo=None)) if isinstance(value, time) else _MIDNIGHT
 
 
 def _read_numbers(text: str) -> Iterator[ReadNumber]:
-    """Yield the numbers that a text may stand for, by each way of writing them."""
+    """Yield the numbers that a text may stand for, in each style of writing them; none if it is not a number."""
     bare = _BLANKS.sub("", text)
     sign = -1 if bare[:1] == "(" and bare[-1:] == ")" else 1  # as accountants write it
     plain, divisor = (bare[:-1], 100.0) if bare.endswith("%") else (bare[1:-1] if sign < 0 else bare, 1.0)
-    for way, pattern in _NUMBERS.items():
+    for style, pattern in _NUMBERS.items():
         if (digits := pattern.fullmatch(plain)) is not None:
-            places, power = len(digits[2] or ""), int(digits[3] or 0)
-            number = float(plain.replace(way[0], "").replace(way[1], "."))
-            yield ReadNumber(way, sign * number / divisor, places, 0.5 * 10.0 ** (power - places) / divisor)
+            places, power = len(digits["decimals"] or ""), int(digits["exponent"] or 0)
+            grouping, decimal_sign = style[:1], style[1:]
+            number = float(plain.replace(grouping, "").replace(decimal_sign, "."))
+            yield ReadNumber(style, sign * number / divisor, places, 0.5 * 10.0 ** (power - places) / divisor)
 
 
 def _read_moments(text: str) -> Iterator[ReadMoment]:
-    """Yield the moments that a text may stand for, by each order of year, month and day."""
-    date_parts = _DAY.fullmatch(text)
-    clock, slack = _since_midnight(date_parts[5]) if date_parts and date_parts[5] else (timedelta(), _A_DAY)
-    if date_parts is None or clock is None:
+    """Yield the moments that a text may stand for, in each order of year, month and day, and in both centuries for a
+    year of two digits; none if it is not a date."""
+    written = _DAY.fullmatch(text)
+    if written is None:
         return
-    parts = [date_parts[1], date_parts[3], date_parts[4]]
-    for way, (year, month, day) in _ORDERS.items():
-        whole = int(parts[year])
-        short = len(parts[year]) <= 2
-        for century in ((1900, 2000) if whole >= _PIVOT else (2000, 1900)) if short else (0,):
+    clock, slack = _since_midnight(written["clock"]) if written["clock"] else (timedelta(), _DAY_SECONDS)
+    if clock is None:
+        return
+    numbers = written.group("first", "second", "third")
+    for order, (year_at, month_at, day_at) in _DATE_ORDERS.items():
+        year = int(numbers[year_at])
+        centuries = [0]
+        if len(numbers[year_at]) <= 2:
+            centuries = [1900, 2000] if year >= _PIVOT else [2000, 1900]
+        # 26/01/02 and 2026-01-02 are two styles, so that one is no more likely for knowing the other.
+        year_digits = len(numbers[0]) if order == "ymd" else ""
+        for century in centuries:
             try:
-                day_start = datetime(century + whole, int(parts[month]), int(parts[day]))  # noqa: DTZ001 - as in the sheet
-                first = len(parts[0]) if not year else ""  # 26/01/02 is no more likely for knowing 2026-01-02
-                yield ReadMoment(f"{way}{date_parts[2]}{first}", day_start + clock, slack)
+                midnight = datetime(century + year, int(numbers[month_at]), int(numbers[day_at]))  # noqa: DTZ001 - as in the sheet
+                yield ReadMoment(f"{order}{written['sign']}{year_digits}", midnight + clock, slack)
             except (ValueError, OverflowError):
                 continue
 
@@ -265,15 +283,17 @@ class _ShownClock(NamedTuple):
 
 def _since_midnight(text: str) -> _ShownClock:
     """Read a time of day or a duration such as 14:30, 26:30:00 or 2:30 pm."""
-    clock_parts = _CLOCK.fullmatch(text)
-    if clock_parts is None:
+    written = _CLOCK.fullmatch(text)
+    if written is None:
         return _ShownClock(None, 0.0)
-    hours = int(clock_parts[1]) % 12 + 12 * (clock_parts[5] in ("p", "P")) if clock_parts[5] else int(clock_parts[1])
-    fraction = clock_parts[4] or ""
+    hours = int(written["hours"])
+    if written["half"]:
+        hours = hours % 12 + 12 * (written["half"] in ("p", "P"))
+    fraction = written["fraction"] or ""
     clock = timedelta(
         hours=hours,
-        minutes=int(clock_parts[2]),
-        seconds=int(clock_parts[3] or 0),
+        minutes=int(written["minutes"]),
+        seconds=int(written["seconds"] or 0),
         microseconds=int(fraction.ljust(6, "0")),
     )
-    return _ShownClock(clock, 60.0 if clock_parts[3] is None else 10.0 ** -len(fraction))
+    return _ShownClock(clock, 60.0 if written["seconds"] is None else 10.0 ** -len(fraction))

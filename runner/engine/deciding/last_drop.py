@@ -71,7 +71,7 @@ class LastDrop:
 
     @property
     def changes_in_words(self) -> str:
-        """Describe how the columns differ, in changes_in_words."""
+        """Describe how the columns differ, in words; empty if nothing was compared."""
         return "" if self._column_changes is None else drift.describe_changes(self._column_changes)
 
     def compare_values(self, tables: Sequence[MappedTable], shares: Mapping[str, drift.Shares]) -> DriftPart | None:

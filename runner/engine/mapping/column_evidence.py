@@ -14,7 +14,7 @@ from runner.engine.mapping.matcher import model, weighed
 from runner.engine.mapping.nearness import Near
 from runner.engine.mapping.sample import Sample
 from runner.engine.mapping.target import Target
-from runner.engine.memory.recall import Likely, Recall
+from runner.engine.memory.recall import Likely, Recall, SimilarHeader
 
 PLAIN: Final = 0.85  # what a header plainly means
 # Log-odds of nearness. Words or values alone order the fields of a column, but for at most even odds; a little more
@@ -26,7 +26,7 @@ PER_AGREEMENT: Final = 3.0
 AGREES: Final = 0.3  # nearness of values that do not speak against a field, though they are not its allowed ones
 _MOST: Final = 3.0  # log-odds that letters alone may give
 MOST_LOG_ODDS: Final = 30.0  # that become odds
-_FAR: Final = (0.0, "")
+_FAR: Final = SimilarHeader(0.0, "")
 _NOWHERE: Final = Near()
 _NOTHING: Final = frozenset[str]()
 _NOBODY: Final = "\0"  # the name of no field
@@ -222,7 +222,7 @@ class ColumnEvidence:
 
     def like(self, n: int) -> str:
         """Return the confirmed header of a field that is most like this one; empty if there is none."""
-        return self._likely.nearest.get(self._target.fields[n].name, _FAR)[1]
+        return self._likely.nearest.get(self._target.fields[n].name, _FAR).text
 
     def _meaning_numbers(self, n: int | None) -> dict[str, float]:
         """Compare what the header means in general with the concepts of field number `n` and return the named numbers
@@ -277,7 +277,7 @@ class ColumnEvidence:
         return (
             -_MOST if own_chance < -_MOST else min(_MOST, own_chance),
             -_MOST if lead < -_MOST else min(_MOST, lead),
-            likely.nearest.get(field, _FAR)[0],
+            likely.nearest.get(field, _FAR).likeness,
             next_alike if closest_field == field else alike,
         )
 

@@ -21,12 +21,22 @@ from runner.engine.common.instants import instant
 from runner.engine.common.spelling import spell_all
 
 END: Final = "|"  # marks where a header starts and where it ends
-_LENGTH: Final = 8  # bytes at the start of an index: how long its head is
-_NONE: Final = ""  # the label of headers that are no field
-_WHOLE: Final = "="  # before a whole header
+_LENGTH_BYTES: Final = 8  # bytes at the start of an index: how long its head is
+_NO_FIELD: Final = ""  # the label of headers that are no field
+_WHOLE_HEADER: Final = "="  # before a whole header
 _MOST_LETTERS: Final = 1_000_000  # of all headers: an index of more is too large to be made outside of the box
 
-Entry = Mapping[str, Any]
+Entry = Mapping[str, Any]  # as a memory has it, checked by memory/learnt.py
+
+
+class StoredShape(NamedTuple):
+    """A shape of a table, as a memory has it."""
+
+    entry: Entry
+    memory: str
+    version: str  # of the memory
+
+
 _Piece = TypeVar("_Piece")
 
 
@@ -48,7 +58,7 @@ class Confirmed(NamedTuple):
         return self.counts.get(field, 0)
 
     def labels(self) -> Iterable[str]:
-        """Return the fields that count: what a person said last, else all."""
+        """Return the fields that count, `""` for none: what a person said last, else all."""
         return self.counts if self.person_field is None else (self.person_field,)
 
 
@@ -56,7 +66,7 @@ class Owners(NamedTuple):
     """The headers that have a run of letters or a word, by number, and how many there are of each kind."""
 
     numbers: Sequence[int]
-    kinds: Iterable[tuple[int, int]]  # to be read once
+    kinds: Iterable[tuple[int, int]]  # each kind, and how many of the headers are of it; to be read once
 
 
 NOBODY: Final = Owners((), ())
@@ -87,7 +97,7 @@ class ConfirmedHeaders:
             else:
                 repeated.setdefault(number, [entries[firsts[number]]]).append(entries[index])
         self._texts: list[str] = [headers[index] for index in firsts]
-        self.by_kind: list[Confirmed] = []  # by kind
+        self.by_kind: list[Confirmed] = []  # what was said about the headers of each kind
         self.kinds: Sequence[int] = []  # the number of each header's kind
         self._names = [entry["header"] for entry in entries if entry["field"] is not None]
         self.by_person: frozenset[int] = frozenset()  # headers of a single entry that a person said
@@ -105,7 +115,7 @@ class ConfirmedHeaders:
         for number, (entry, *more) in enumerate(about):
             kind = len(self.by_kind)
             if not more:
-                kind = numbers.setdefault((entry["field"] or _NONE, entry.get("count", 1)), kind)
+                kind = numbers.setdefault((entry["field"] or _NO_FIELD, entry.get("count", 1)), kind)
                 if entry.get("said_at") and instant(entry["said_at"]) is not None:
                     by_person.append(number)
             if kind == len(self.by_kind):
@@ -117,7 +127,7 @@ class ConfirmedHeaders:
     def __len__(self) -> int:
         return len(self.kinds)
 
-    def times(self) -> Mapping[int, int]:
+    def count_by_kind(self) -> Mapping[int, int]:
         """Count the headers of each kind."""
         return Counter(self.kinds)
 
@@ -174,7 +184,7 @@ class ConfirmedHeaders:
             if not key.isalnum():  # it has signs only: nobody asks for its runs
                 signs_only[key] = number
                 continue
-            headers_by_piece[_WHOLE + key].append(number)
+            headers_by_piece[_WHOLE_HEADER + key].append(number)
             for piece in (*runs, *{f" {word}" for word in words.split()}):
                 headers_by_piece[piece].append(number)
         return _IndexedPieces(headers_by_piece, sizes, signs_only)
@@ -206,24 +216,24 @@ class ConfirmedHeaders:
         parts = [names, b"".join(texts), b"".join([raw for _, raw, _ in pieces]), *map(_pack_numbers, tables)]
         head = {
             "parts": list(map(len, parts)),
-            "times": list(self.times().values()),
+            "times": list(self.count_by_kind().values()),
             "said": self.by_kind,
             "by_person": sorted(self.by_person),
             "odd": signs_only,
         }
         start = json.dumps(head, ensure_ascii=False).encode()
-        return b"".join([len(start).to_bytes(_LENGTH, "big"), start, *parts])
+        return b"".join([len(start).to_bytes(_LENGTH_BYTES, "big"), start, *parts])
 
 
 class IndexedHeaders(ConfirmedHeaders):
-    """The same, from the file that `indexed` returned."""
+    """The same, from the bytes that `to_index` returned; only what is asked for is read."""
 
     def __init__(self, file: bytes | mmap) -> None:
         """Map the parts of a file that `to_index` wrote; nothing is copied but what is small."""
         super().__init__()
         whole = memoryview(file)
-        start = _LENGTH + int.from_bytes(whole[:_LENGTH], "big")
-        head = json.loads(bytes(whole[_LENGTH:start]))
+        start = _LENGTH_BYTES + int.from_bytes(whole[:_LENGTH_BYTES], "big")
+        head = json.loads(bytes(whole[_LENGTH_BYTES:start]))
         ends = list(accumulate(head["parts"], initial=start))
         self._raw_names, self._raw_texts, self._pieces, *tables = [whole[a:b] for a, b in pairwise(ends)]
         self._text_ends, self.kinds, self._sizes, *tables = map(_unpack_numbers, tables)
@@ -231,28 +241,28 @@ class IndexedHeaders(ConfirmedHeaders):
         self._kind_ends, self._owner_kinds, self._owner_times = tables
         self.by_kind = [Confirmed(counts, person) for counts, person in head["said"]]
         self.by_person = frozenset(head["by_person"])
-        self._times = dict(enumerate(head["times"]))
-        self._odd: dict[str, int] = head["odd"]
+        self._counts_by_kind = dict(enumerate(head["times"]))
+        self._signs_only: dict[str, int] = head["odd"]
 
-    def times(self) -> Mapping[int, int]:
-        return self._times
+    def count_by_kind(self) -> Mapping[int, int]:
+        return self._counts_by_kind
 
     def names(self) -> list[str]:
         names: list[str] = json.loads(bytes(self._raw_names))
         return names
 
-    def text(self, n: int) -> str:
-        return str(self._raw_texts[_slice_of(self._text_ends, n)], "utf-8")
+    def text(self, number: int) -> str:
+        return str(self._raw_texts[_slice_of(self._text_ends, number)], "utf-8")
 
     def number(self, key: str) -> int | None:
-        place = self._find_piece(_WHOLE + key)
-        return self._odd.get(key) if place is None else self._owners[_slice_of(self._owner_ends, place)][0]
+        place = self._find_piece(_WHOLE_HEADER + key)
+        return self._signs_only.get(key) if place is None else self._owners[_slice_of(self._owner_ends, place)][0]
 
-    def size(self, n: int) -> int:
-        return self._sizes[n]
+    def size(self, number: int) -> int:
+        return self._sizes[number]
 
     def owners(self, runs: Iterable[str], words: Iterable[str]) -> dict[str, Owners]:
-        """Map runs of letters, and words, to the headers that have them."""
+        """Map runs of letters, and words, to the headers that have them; NOBODY for those of no header."""
         owners = {}
         for piece in chain(runs, words):
             place = self._find_piece(piece)
@@ -282,7 +292,7 @@ def _sum_counts(entries: Iterable[Entry]) -> Confirmed:
     person_field: str | None = None
     newest: datetime | None = None
     for entry in entries:
-        field = entry["field"] or _NONE
+        field = entry["field"] or _NO_FIELD
         counts[field] = counts.get(field, 0) + entry.get("count", 1)
         moment = instant(entry.get("said_at"))
         if moment is not None and (newest is None or moment >= newest):

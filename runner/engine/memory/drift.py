@@ -30,12 +30,13 @@ MAX_LISTED: Final = 200  # columns of one kind of change that are named
 MAX_HEADER: Final = 200
 MAX_KINDS: Final = 8  # profiles of one sender that are read
 SAME_KIND: Final = 0.5  # the share of columns that drops of one kind have in common
-FEW: Final = 20  # rows below which shares and counts say nothing
-BLANK: Final = 0.2  # a blank share that differs by more is out of range
-WRONG: Final = 0.1  # so is a share of values not of their type that grew by more
-TIMES: Final = 2.0  # so is a drop of more than so many times the rows, or fewer than one part in so many
-_TYPED: Final = 8  # chunks of a table that are searched for kinds of values
-_KINDS: Final[dict[type, str]] = {
+FEW_ROWS: Final = 20  # rows below which shares and counts say nothing
+MAX_BLANK_CHANGE: Final = 0.2  # a blank share that differs by more is out of range
+MAX_WRONG_GROWTH: Final = 0.1  # so is a share of values not of their type that grew by more
+MAX_TIMES_ROWS: Final = 2.0  # so is a drop of more than so many times the rows, or fewer than one part in so many
+_MOST_NAMED: Final = 5  # columns of one kind of change in a message
+_CHUNKS_SEARCHED: Final = 8  # chunks of a table that are searched for kinds of values
+_KIND_OF_TYPE: Final[dict[type, str]] = {
     str: "text", int: "number", float: "number", bool: "boolean", date: "date", datetime: "date", time: "time",
     timedelta: "time",
 }  # fmt: skip
@@ -60,8 +61,8 @@ class Shares:
         for index, blank in enumerate(self.blank):
             column = columns[index]
             self.blank[index] = blank + blank_count(column)
-            if self._chunks <= _TYPED:
-                self.kinds[index] |= {_KINDS[kind] for kind in set(map(type, column)) if kind in _KINDS}
+            if self._chunks <= _CHUNKS_SEARCHED:
+                self.kinds[index] |= {_KIND_OF_TYPE[kind] for kind in set(map(type, column)) if kind in _KIND_OF_TYPE}
 
 
 class ProfiledColumn:
@@ -70,6 +71,7 @@ class ProfiledColumn:
     __slots__ = ("at", "blank", "field", "header", "kinds", "rows", "wrong")
 
     def __init__(self, header: str, field: str | None, at: int) -> None:
+        """Count nothing yet, for the column `at` this position in its table, from 1."""
         self.header = header
         self.field = field
         self.at = at
@@ -77,7 +79,7 @@ class ProfiledColumn:
         self.rows = self.blank = self.wrong = 0
 
     def as_dict(self) -> ProfileColumn:
-        """Return the column as profile.json has it."""
+        """Return the column as profile.json has it: of its counts, the shares."""
         rows = max(1, self.rows)
         return {
             "header": self.header,
@@ -90,8 +92,8 @@ class ProfiledColumn:
 
 
 def make_profile(tables: Iterable[tuple[Sequence[tuple[str, str | None]], Shares | None]]) -> ProfileDocument:
-    """Make the profile of a drop. Each table gives its columns (header, field) from left to right, and what they
-    hold."""
+    """Make the profile of a drop. Each table gives its columns (header, field) from left to right, and what they hold;
+    columns of several tables with the same header and field are one."""
     columns: dict[tuple[str, int, str | None], ProfiledColumn] = {}
     rows = 0
     for headers_and_fields, shares in tables:
@@ -127,7 +129,7 @@ class EarlierProfile(NamedTuple):
 
     profile: ProfileDocument
     job: str | None  # whose it is
-    order: tuple[float, float, str]
+    order: tuple[float, float, str]  # stamp and creation of that job, and its name: the newest is the greatest
 
 
 def read_profiles(body: bytes) -> list[EarlierProfile]:
@@ -163,9 +165,15 @@ def _parse_head(line: bytes) -> _ProfileHead:
         return _ProfileHead(None, (0.0, 0.0, ""))
 
 
-def choose_likest(profiles: Sequence[EarlierProfile], now: ProfileDocument) -> tuple[EarlierProfile, bool] | None:
-    """Choose the profile to compare a drop with, and say whether it is one of the same kind of file; None without
-    profiles.
+class ChosenProfile(NamedTuple):
+    """The profile to compare a drop with."""
+
+    earlier: EarlierProfile
+    is_same_kind: bool  # of file
+
+
+def choose_likest(profiles: Sequence[EarlierProfile], now: ProfileDocument) -> ChosenProfile | None:
+    """Choose the profile to compare a drop with; None without profiles.
 
     The one that has most columns in common; of several the newest, and where all differ widely the newest of all.
     """
@@ -173,11 +181,13 @@ def choose_likest(profiles: Sequence[EarlierProfile], now: ProfileDocument) -> t
         return None
     shares = [likeness(earlier.profile, now) for earlier in profiles]
     best = max(shares)
-    return (profiles[shares.index(best)], True) if best >= SAME_KIND else (profiles[0], False)
+    if best >= SAME_KIND:
+        return ChosenProfile(profiles[shares.index(best)], is_same_kind=True)
+    return ChosenProfile(profiles[0], is_same_kind=False)
 
 
 def likeness(before: ProfileDocument, now: ProfileDocument) -> float:
-    """Return the share of columns that two profiles have in common, by header or by field."""
+    """Return the share of columns that two profiles have in common, by header or by field: 0 to 1."""
     columns = _pair_columns(before, now)
     common = len(columns.both) + len(columns.renamed)
     return common / max(1, common + len(columns.gone) + len(columns.fresh))
@@ -240,17 +250,18 @@ def _header_and_field(column: ProfileColumn) -> DriftedColumn:
 
 
 def compare_columns_values(before: ProfileDocument, now: ProfileDocument) -> list[ValuesChange]:
-    """List columns whose kinds of values, blank share or share of values of a wrong type are out of range."""
-    if min(before["rows"], now["rows"]) < FEW:
+    """List columns whose kinds of values, blank share or share of values of a wrong type are out of range; none if a
+    drop has too few rows."""
+    if min(before["rows"], now["rows"]) < FEW_ROWS:
         return []
     changes = []
     columns = _pair_columns(before, now)
     for old, new in (*columns.both, *columns.renamed):
         if new["types"] and old["types"] and not set(new["types"]) <= set(old["types"]):
             changes.append(_value_change(new, "types", old["types"], new["types"]))
-        if abs(new["blank"] - old["blank"]) > BLANK:
+        if abs(new["blank"] - old["blank"]) > MAX_BLANK_CHANGE:
             changes.append(_value_change(new, "blank", old["blank"], new["blank"]))
-        if new["wrong"] - old["wrong"] > WRONG:
+        if new["wrong"] - old["wrong"] > MAX_WRONG_GROWTH:
             changes.append(_value_change(new, "wrong", old["wrong"], new["wrong"]))
     return changes[:MAX_LISTED]
 
@@ -272,9 +283,9 @@ def differs(columns: ColumnChanges | None) -> bool:
 
 
 def compare_rows(before: ProfileDocument, now: ProfileDocument) -> RowsChange:
-    """Compare the numbers of rows, and say whether the new one is out of range."""
+    """Compare the numbers of rows, and say whether the new one is out of range; it never is if both are small."""
     old, new = before["rows"], now["rows"]
-    is_out_of_range = max(old, new) >= FEW and (new > old * TIMES or new * TIMES < old)
+    is_out_of_range = max(old, new) >= FEW_ROWS and (new > old * MAX_TIMES_ROWS or new * MAX_TIMES_ROWS < old)
     return {"before": old, "now": new, "out_of_range": is_out_of_range}
 
 
@@ -285,9 +296,9 @@ def describe_changes(columns: ColumnChanges) -> str:
         if changed := columns.get(kind):
             listed = [
                 f"{column['from']} → {column['to']}" if kind == "renamed" else str(column["header"])
-                for column in changed[:5]
+                for column in changed[:_MOST_NAMED]
             ]
-            more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""
+            more = f" and {len(changed) - _MOST_NAMED} more" if len(changed) > _MOST_NAMED else ""
             parts.append(f"{kind}: {', '.join(listed)}{more}")
     return "; ".join(parts)
 
@@ -392,7 +403,7 @@ def _is_column(value: object) -> bool:
         and _is_count(value.get("at"))
         and isinstance(types, list)
         and all(isinstance(type_name, str) for type_name in types)
-        and set(types) <= set(_KINDS.values())
+        and set(types) <= set(_KIND_OF_TYPE.values())
         and _is_share(value.get("blank"))
         and _is_share(value.get("wrong"))
     )

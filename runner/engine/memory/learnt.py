@@ -15,15 +15,16 @@ from typing import Any, Final, NamedTuple
 
 from runner.engine.common.instants import instant
 from runner.engine.contract import EndCode
-from runner.engine.memory.confirmed import ConfirmedHeaders, Entry, IndexedHeaders
+from runner.engine.memory.confirmed import ConfirmedHeaders, Entry, IndexedHeaders, StoredShape
 from runner.engine.protocol import EngineStop
 from runner.engine.values.convert import fold
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_ENTRIES: Final = 20_000
-_LONGEST: Final = 500
-_MOST: Final = 10**9  # times that something was said
-_COLUMNS: Final = 2_000  # of a remembered table
+_MAX_TEXT: Final = 500
+_MAX_COUNT: Final = 10**9  # times that something was said
+_MAX_COLUMNS: Final = 2_000  # of a remembered table
+_MAX_HEADER_ROWS: Final = 20
 _LAST_ROW: Final = 1_048_576
 
 _TEXT_OR_NONE: Final = (str, type(None))
@@ -35,10 +36,11 @@ class LearntEntries(NamedTuple):
     headers: ConfirmedHeaders
     values: list[Entry]
     readings: list[Entry]
-    shapes: Sequence[tuple[Entry, str, str]] = ()  # each with its memory and the version of that
+    shapes: Sequence[StoredShape] = ()
 
     def readings_of(self, sender: str | None) -> tuple[tuple[str, str], ...]:
-        """Return header and reading of each column of which it is known how a sender writes dates and numbers."""
+        """Return header and reading of each column of which it is known how a sender writes dates and numbers; none
+        for a drop without a sender."""
         of_sender = (entry for entry in self.readings if entry["sender"] == sender) if sender is not None else ()
         return tuple((entry["header"], entry["reading"]) for entry in of_sender)
 
@@ -49,7 +51,7 @@ class LearntEntries(NamedTuple):
         """
         allowed_by_text = {fold(value): value for value in allowed}
         counts: dict[str, Counter[str]] = {}
-        by_person: dict[str, tuple[datetime, str]] = {}
+        by_person: dict[str, tuple[datetime, str]] = {}  # folded text -> when a person said what it means, and that
         for entry in self.values:
             if entry["field"] != field:
                 continue
@@ -62,11 +64,12 @@ class LearntEntries(NamedTuple):
                 by_person[text] = (moment, means)
         meanings = {}
         for text, counts_of_text in counts.items():
-            (best, most), *others = counts_of_text.most_common(2)
+            (likeliest, most), *others = counts_of_text.most_common(2)
             if text in by_person:
-                meanings[text] = allowed_by_text[by_person[text][1]]
-            elif not others or others[0][1] < most:
-                meanings[text] = allowed_by_text[best]
+                _, meaning = by_person[text]
+                meanings[text] = allowed_by_text[meaning]
+            elif all(count < most for _, count in others):
+                meanings[text] = allowed_by_text[likeliest]
         return meanings
 
 
@@ -82,14 +85,14 @@ def read_memories(
     headers: list[Entry] = []
     values: list[Entry] = []
     readings: list[Entry] = []
-    shapes: list[tuple[Entry, str, str]] = []
+    shapes: list[StoredShape] = []
     for index, (path, name) in enumerate(paths):
         body = _load_memory(path, name)
         headers.extend(_check_entries(body, "headers", _is_header, name))
         values.extend(_check_entries(body, "values", _is_spelling, name))
         readings.extend(_check_entries(body, "readings", _is_reading, name))
         version = versions[index] if index < len(versions) else ""
-        shapes.extend((entry, name, version) for entry in _check_entries(body, "shapes", _is_shape, name))
+        shapes.extend(StoredShape(entry, name, version) for entry in _check_entries(body, "shapes", _is_shape, name))
     confirmed = ConfirmedHeaders(headers) if indexed is None else IndexedHeaders(_map_file(indexed))
     return LearntEntries(confirmed, values, readings, shapes)
 
@@ -120,7 +123,8 @@ def _load_memory(path: Path, name: str) -> dict[str, Any]:
 
 
 def _check_entries(body: Mapping[str, Any], kind: str, is_valid: Callable[[Any], bool], name: str) -> list[Entry]:
-    """Return the entries of one kind; raises EngineStop if one is not valid."""
+    """Return the entries of one kind, empty without any; raises EngineStop if one is not valid, or they are too
+    many. `name`: of the memory, for the message."""
     entries = body.get(kind) or []
     if not isinstance(entries, list) or len(entries) > MAX_ENTRIES:
         raise _refuse(name, f"its {kind} are no list of at most {MAX_ENTRIES}")
@@ -138,10 +142,10 @@ def _is_header(entry: Any) -> bool:
     header, field, count = entry.get("header"), entry.get("field"), entry.get("count", 1)
     return (
         type(header) is str
-        and 0 < len(header) <= _LONGEST
-        and (field is None or (type(field) is str and 0 < len(field) <= _LONGEST))
+        and 0 < len(header) <= _MAX_TEXT
+        and (field is None or (type(field) is str and 0 < len(field) <= _MAX_TEXT))
         and type(count) is int
-        and 0 < count <= _MOST
+        and 0 < count <= _MAX_COUNT
         and type(entry.get("said_at", "")) in _TEXT_OR_NONE
     )
 
@@ -173,11 +177,11 @@ def _is_shape(entry: Any) -> bool:
         type(entry) is dict
         and isinstance(entry.get("sender"), str)
         and isinstance(entry.get("sheet"), str)
-        and _is_list(entry.get("header_rows", []), {int}, 20)
+        and _is_list(entry.get("header_rows", []), {int}, _MAX_HEADER_ROWS)
         and all(0 < row <= _LAST_ROW for row in entry.get("header_rows", ()))
-        and _is_list(entry.get("headers", []), {str}, _COLUMNS)
-        and max(map(len, entry.get("headers", ())), default=0) <= _LONGEST
-        and _is_list(entry.get("fields", []), {str, type(None)}, _COLUMNS)
+        and _is_list(entry.get("headers", []), {str}, _MAX_COLUMNS)
+        and max(map(len, entry.get("headers", ())), default=0) <= _MAX_TEXT
+        and _is_list(entry.get("fields", []), {str, type(None)}, _MAX_COLUMNS)
         and isinstance(entry.get("by", ""), str)
         and isinstance(entry.get("file", ""), str)
         and isinstance(entry.get("cut") or "", str)
@@ -186,19 +190,19 @@ def _is_shape(entry: Any) -> bool:
 
 
 def _is_list(value: Any, kinds: set[type], most: int) -> bool:
-    """Whether a value is a list of so many items of these types."""
+    """Whether a value is a list of at most so many items, of these types only."""
     return type(value) is list and len(value) <= most and set(map(type, value)) <= kinds
 
 
 def _is_label(text: Any) -> bool:
     """Whether a value is a text that is neither empty nor too long."""
-    return type(text) is str and 0 < len(text) <= _LONGEST
+    return type(text) is str and 0 < len(text) <= _MAX_TEXT
 
 
 def _is_counted(entry: Entry) -> bool:
     """Whether an entry says how often it was said, and when."""
     count = entry.get("count", 1)
-    return type(count) is int and 0 < count <= _MOST and isinstance(entry.get("said_at", ""), (str, type(None)))
+    return type(count) is int and 0 < count <= _MAX_COUNT and isinstance(entry.get("said_at", ""), (str, type(None)))
 
 
 def _refuse(name: str, why: str) -> EngineStop:

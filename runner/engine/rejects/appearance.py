@@ -29,18 +29,23 @@ _STYLE = re.compile(rb'\bs="([0-9]{1,6})"')
 _HEIGHT = re.compile(rb'\bht="([0-9.]{1,10})"')
 _COLUMN = re.compile(rb"<col\b([^<>]{0,500})>")
 _VIEW = re.compile(rb"<sheetView\b([^<>]{0,1000})>")
-_PLAIN = re.compile(rb"<sheetFormatPr\b([^<>]{0,1000})>")
-_TURNED, _NO_GRID = re.compile(rb'\brightToLeft="(?:1|true)"'), re.compile(rb'\bshowGridLines="(?:0|false)"')
+_SHEET_FORMAT = re.compile(rb"<sheetFormatPr\b([^<>]{0,1000})>")
+_RIGHT_TO_LEFT, _NO_GRID = re.compile(rb'\brightToLeft="(?:1|true)"'), re.compile(rb'\bshowGridLines="(?:0|false)"')
 _ZOOM = re.compile(rb'\bzoomScale="([0-9]{2,3})"')
 _PLAIN_WIDTH = re.compile(rb'\bdefaultColWidth="([0-9.]{1,10})"')
-_FROM, _TO = re.compile(rb'\bmin="([0-9]{1,5})"'), re.compile(rb'\bmax="([0-9]{1,5})"')
+_FIRST_COLUMN, _LAST_COLUMN = re.compile(rb'\bmin="([0-9]{1,5})"'), re.compile(rb'\bmax="([0-9]{1,5})"')
 _WIDTH = re.compile(rb'\bwidth="([0-9.]{1,10})"')
 _RGB = re.compile(r"(?:[0-9A-Fa-f]{2})?([0-9A-Fa-f]{6})")
 _SEEN_HEIGHT: Final = 3.0  # a row that is lower is as good as hidden
-_MOST_HEAD: Final = 1024 * 1024
-_MARKS: Final = {"b": "bold", "i": "italic", "u": "underline", "strike": "struck"}
+_HIGHEST: Final = 409.0  # points; spreadsheet programs allow no more
+_WIDEST: Final = 255.0  # characters, likewise
+_LAST_OF_SHEET: Final = 16_384  # columns, likewise
+_MOST_ALIKE: Final = 1000  # columns that one element describes
+_MOST_HEAD_BYTES: Final = 1024 * 1024
+_ITEM_DEPTH: Final = 3  # of a font, fill or border in the styles part: styleSheet, fonts, font
+_FONT_MARKS: Final = {"b": "bold", "i": "italic", "u": "underline", "strike": "struck"}
 _SIDES: Final = ("left", "right", "top", "bottom")
-_THEME: Final = ("lt1", "dk1", "lt2", "dk2", *(f"accent{n}" for n in range(1, 7)), "hlink", "folHlink")
+_THEME_COLOURS: Final = ("lt1", "dk1", "lt2", "dk2", *(f"accent{n}" for n in range(1, 7)), "hlink", "folHlink")
 _PALETTE: Final = (  # the colours that numbers from 8 on mean
     "000000", "FFFFFF", "FF0000", "00FF00", "0000FF", "FFFF00", "FF00FF", "00FFFF", "800000", "008000", "000080",
     "808000", "800080", "008080", "C0C0C0", "808080", "9999FF", "993366", "FFFFCC", "CCFFFF", "660066", "FF8080",
@@ -71,13 +76,14 @@ class SheetAppearance:
     view: dict[str, Any] = field(default_factory=dict)  # how the sheet as a whole is shown
 
     def of(self, row: int, column: int) -> Appearance | None:
-        """Return the look of a cell, or None if it is not known."""
+        """Return the look of a cell (from 1), or None if it is not known: none of a column stands in for it."""
         styles = self.rows.get(row, ())
         style = styles[column - 1] if column <= len(styles) else -1
         return self._appearance_of_style(style if style >= 0 else self.columns.get(column, -1))
 
     def of_unsearched(self, row: int, column: int) -> Appearance | None:
-        """Return the look of a cell below the part that was searched: that of the first row of data."""
+        """Return the look of a cell below the part that was searched: that of the first row of data; None for other
+        cells."""
         return self.first[column - 1] if row > self.searched and column <= len(self.first) else None
 
     def _appearance_of_style(self, style: int) -> Appearance | None:
@@ -86,7 +92,10 @@ class SheetAppearance:
 
 
 def sheet_appearance(sheet: Sheet, rows: Collection[int], first_data: int) -> SheetAppearance:
-    """Read the looks of some rows of a sheet. `first_data`: the row like which those below the searched part look."""
+    """Read the looks of some rows of a sheet; empty for a sheet without styles, or with some that cannot be read.
+
+    `first_data`: the row like which those below the searched part look.
+    """
     sheet = sheet.inner if isinstance(sheet, CorrectedSheet) else sheet
     if not isinstance(sheet, XlsxSheet):
         return SheetAppearance()
@@ -103,17 +112,18 @@ def sheet_appearance(sheet: Sheet, rows: Collection[int], first_data: int) -> Sh
 
 
 def _search_styles(sheet: XlsxSheet, rows: frozenset[int], known: SheetAppearance) -> None:
-    """Search a sheet's part for the styles of some rows, and add what it shows to `known`."""
+    """Search a sheet's part for the styles of some rows, and add what it shows to `known`; stops early if the part is
+    too large, or has too many cells."""
     archive = sheet.workbook.package.archive
     entry = archive.find(sheet.part)
     if entry is None:
         return
     pieces: list[bytes] = []
-    bytes_read, cells_left, is_head_read, last = 0, MAX_CELLS, False, max(rows)
+    bytes_read, cells_left, is_head_read, last_row = 0, MAX_CELLS, False, max(rows)
     for piece in archive.stream(entry):
         pieces.append(piece)
         bytes_read += len(piece)
-        if not is_head_read and (b"<sheetData" in piece or b"<row" in piece or bytes_read > _MOST_HEAD):
+        if not is_head_read and (b"<sheetData" in piece or b"<row" in piece or bytes_read > _MOST_HEAD_BYTES):
             is_head_read = True
             _read_head(b"".join(pieces).partition(b"<sheetData")[0], known)
         if b"</row>" in piece:
@@ -121,7 +131,7 @@ def _search_styles(sheet: XlsxSheet, rows: frozenset[int], known: SheetAppearanc
             end_of_rows = markup.rfind(b"</row>") + 6
             cells_left -= _read_rows(markup[:end_of_rows], rows, known, cells_left)
             pieces = [markup[end_of_rows:]]
-            if known.searched >= last or cells_left <= 0:
+            if known.searched >= last_row or cells_left <= 0:
                 return
         if bytes_read > MAX_SHEET_BYTES:
             return
@@ -129,22 +139,30 @@ def _search_styles(sheet: XlsxSheet, rows: frozenset[int], known: SheetAppearanc
 
 def _read_head(head: bytes, known: SheetAppearance) -> None:
     """Add the widths and styles of columns, and how the sheet is shown, to `known`."""
-    for column in _COLUMN.findall(head):
-        first, last, width, style = (pattern.search(column) for pattern in (_FROM, _TO, _WIDTH, _STYLE))
-        if first and last:
-            for column_number in range(int(first[1]), min(int(last[1]), int(first[1]) + 1000, 16_384) + 1):
-                if width:
-                    known.widths[column_number] = min(255.0, float(width[1]))
-                if style:
-                    known.columns[column_number] = int(style[1])
-    view, plain = _VIEW.search(head), _PLAIN.search(head)
+    for column_attributes in _COLUMN.findall(head):
+        first, last = _number_in(_FIRST_COLUMN, column_attributes), _number_in(_LAST_COLUMN, column_attributes)
+        width, style = _number_in(_WIDTH, column_attributes), _number_in(_STYLE, column_attributes)
+        if first is None or last is None:
+            continue
+        for number in range(int(first), min(int(last), int(first) + _MOST_ALIKE, _LAST_OF_SHEET) + 1):
+            if width is not None:
+                known.widths[number] = min(_WIDEST, width)
+            if style is not None:
+                known.columns[number] = int(style)
+    view, plain = _VIEW.search(head), _SHEET_FORMAT.search(head)
     if view:
-        zoom = _ZOOM.search(view[1])
-        known.view |= {"turned": True} if _TURNED.search(view[1]) else {}
+        zoom = _number_in(_ZOOM, view[1])
+        known.view |= {"turned": True} if _RIGHT_TO_LEFT.search(view[1]) else {}
         known.view |= {"grid": False} if _NO_GRID.search(view[1]) else {}
-        known.view |= {"zoom": max(10, min(400, int(zoom[1])))} if zoom else {}
-    if plain and (width := _PLAIN_WIDTH.search(plain[1])):
-        known.view["width"] = min(255.0, float(width[1]))
+        known.view |= {"zoom": max(10, min(400, int(zoom)))} if zoom is not None else {}
+    if plain and (plain_width := _number_in(_PLAIN_WIDTH, plain[1])) is not None:
+        known.view["width"] = min(_WIDEST, plain_width)
+
+
+def _number_in(pattern: re.Pattern[bytes], attributes: bytes) -> float | None:
+    """Return the number that a pattern finds among attributes; None if it finds none."""
+    match = pattern.search(attributes)
+    return None if match is None else float(match[1])
 
 
 def _read_rows(markup: bytes, rows: frozenset[int], known: SheetAppearance, room: int) -> int:
@@ -157,12 +175,12 @@ def _read_rows(markup: bytes, rows: frozenset[int], known: SheetAppearance, room
         number = known.searched = int(row_number[1]) if row_number else known.searched + 1
         if number not in rows:
             continue
-        if (height := _HEIGHT.search(attributes)) and float(height[1]) >= _SEEN_HEIGHT:
-            known.heights[number] = min(409.0, float(height[1]))
+        if (height := _number_in(_HEIGHT, attributes)) is not None and height >= _SEEN_HEIGHT:
+            known.heights[number] = min(_HIGHEST, height)
         styles = known.rows[number] = array("i")
         for cell in _CELL.finditer(cells):
             column, style = column_number(cell[1].decode()), _STYLE.search(cell[0])
-            if len(styles) < column <= 16_384:
+            if len(styles) < column <= _LAST_OF_SHEET:
                 styles.extend([-1] * (column - len(styles)))
                 styles[-1] = int(style[1]) if style else 0
         count += len(styles)
@@ -179,7 +197,7 @@ class _Styles:
             "xl/styles.xml"
         )
         self._theme = self._read_theme(workbook.package.related(workbook.relations, "theme"))
-        self._path: list[str] = []
+        self._open_elements: list[str] = []
         self._formats: dict[int, str] = dict(_BUILT_IN)
         self._fonts: list[Appearance] = []
         self._fills: list[str | None] = []
@@ -187,20 +205,20 @@ class _Styles:
         self._appearances: list[Appearance] = []
 
     def read(self) -> list[Appearance]:
-        """Return the looks of all cell styles, by their number."""
+        """Return the looks of all cell styles, by their number; empty if the part is not there or too large."""
         if self._entry is None or self._entry.size > MAX_STYLES_BYTES:
             return []
         for event in self._package.events(self._entry):
             if event[0] == "start":
-                self._path.append(event[1])
+                self._open_elements.append(event[1])
                 self._read_element(event[1], event[2])
             else:
-                self._path.pop()
+                self._open_elements.pop()
         return self._appearances
 
     def _read_theme(self, entry: Entry | None) -> list[str]:
         """Return the colours of the theme, in the order in which styles number them; empty for an unknown one."""
-        colours = dict.fromkeys(_THEME, "")
+        colours = dict.fromkeys(_THEME_COLOURS, "")
         name = ""
         if entry is not None and entry.size <= MAX_STYLES_BYTES:
             for event in self._package.events(entry):
@@ -214,8 +232,8 @@ class _Styles:
 
     def _read_element(self, name: str, attributes: dict[str, str]) -> None:
         """Add what an element of the styles part says to the fonts, fills, borders and cell styles so far."""
-        section = self._path[1] if len(self._path) > 1 else ""
-        depth = len(self._path)
+        section = self._open_elements[1] if len(self._open_elements) > 1 else ""
+        depth = len(self._open_elements)
         if section == "numFmts" and name == "numFmt":
             self._formats[int(attributes.get("numFmtId", "0"))] = attributes.get("formatCode", "")
         elif section == "fonts":
@@ -228,10 +246,10 @@ class _Styles:
             self._read_cell_style(name, attributes)
 
     def _read_font(self, name: str, attributes: dict[str, str], depth: int) -> None:
-        """Start a font, or set a property of the last one."""
-        if depth == 3:
+        """Start a font, or set a property of the last one; `depth`: of the element in the part."""
+        if depth == _ITEM_DEPTH:
             self._fonts.append({})
-        elif depth == 4 and self._fonts:
+        elif depth == _ITEM_DEPTH + 1 and self._fonts:
             font, value = self._fonts[-1], attributes.get("val")
             if name == "name" and value:
                 font["name"] = value
@@ -239,12 +257,12 @@ class _Styles:
                 font["size"] = float(value)
             elif name == "color" and (colour := self._resolve_colour(attributes)):
                 font["color"] = colour
-            elif name in _MARKS and value not in ("0", "false", "none"):
-                font[_MARKS[name]] = True
+            elif name in _FONT_MARKS and value not in ("0", "false", "none"):
+                font[_FONT_MARKS[name]] = True
 
     def _read_fill(self, name: str, attributes: dict[str, str], depth: int) -> None:
-        """Start a fill, or set the colour of the last one if it is solid."""
-        if depth == 3:
+        """Start a fill, or set the colour of the last one if it is solid; `depth`: of the element in the part."""
+        if depth == _ITEM_DEPTH:
             self._fills.append(None)
         elif name == "patternFill" and self._fills:
             self._solid = attributes.get("patternType") == "solid"
@@ -252,13 +270,18 @@ class _Styles:
             self._fills[-1] = self._resolve_colour(attributes)
 
     def _read_border(self, name: str, attributes: dict[str, str], depth: int) -> None:
-        """Start a border, or set a side of the last one or its colour."""
-        if depth == 3:
+        """Start a border, or set a side of the last one or its colour; `depth`: of the element in the part."""
+        if depth == _ITEM_DEPTH:
             self._borders.append({})
-        elif depth == 4 and name in _SIDES and attributes.get("style") and self._borders:
+        elif depth == _ITEM_DEPTH + 1 and name in _SIDES and attributes.get("style") and self._borders:
             self._borders[-1][name] = [attributes["style"], None]
-        elif depth == 5 and name == "color" and self._borders and self._path[-2] in self._borders[-1]:
-            self._borders[-1][self._path[-2]][1] = self._resolve_colour(attributes)
+        elif (
+            depth == _ITEM_DEPTH + 2
+            and name == "color"
+            and self._borders
+            and self._open_elements[-2] in self._borders[-1]
+        ):
+            self._borders[-1][self._open_elements[-2]][1] = self._resolve_colour(attributes)
 
     def _read_cell_style(self, name: str, attributes: dict[str, str]) -> None:
         """Start the look of a cell style, or set the alignment of the last one."""
@@ -296,7 +319,7 @@ class _Styles:
 
 
 def tinted(colour: str, tint: float) -> str:
-    """Make a colour of the theme lighter or darker, by a share of what is left to white or to black."""
+    """Make a colour (RRGGBB) lighter, or for a `tint` below 0 darker, by a share of what is left to white or black."""
     parts = [int(colour[start : start + 2], 16) for start in (0, 2, 4)]
     tint = max(-1.0, min(1.0, tint))
     tinted_parts = [part * (1 + tint) if tint < 0 else part + (255 - part) * tint for part in parts]

@@ -36,15 +36,16 @@ MAX_SHEET_ROWS: Final = 1_000_000  # of rejects.xlsx; further rows are on anothe
 MAX_STYLES: Final = 4_000  # cells with further looks are plain
 MAX_COLUMNS: Final = 16_384 - 2  # two columns are added
 _MOST_FROZEN: Final = 12  # rows of titles and headers that stay in sight
-_MEASURED: Final = 200  # rows by which the widths of columns are set where the sender set none
+_MOST_MERGED: Final = 1000  # merged areas of the header that are kept
+_ROWS_MEASURED: Final = 200  # rows by which the widths of columns are set where the sender set none
 _NARROWEST, _WIDEST = 8, 46  # characters
 _SEEN_WIDTH: Final = 2.0  # a column that is narrower is as good as hidden
-_SHOWN: Final = 12  # allowed values that a comment lists
-_LONGEST: Final = 1_000  # characters of what to do
+_MOST_ALLOWED: Final = 12  # allowed values that a comment lists
+_LONGEST_TODO: Final = 1_000  # characters of what to do
 _LONGEST_MARK: Final = 400
-_SEEN: Final = frozenset(["fill", "border", "format", "align"])  # parts of a look that a blank cell has, too
+_SEEN_ON_BLANKS: Final = frozenset(["fill", "border", "format", "align"])  # parts of a look that a blank cell has, too
 _TEXT_FORMATS: Final = frozenset({"csv", "tsv", "html"})
-_TEXT: Final["Appearance"] = {"format": "@"}
+_TEXT_LOOK: Final["Appearance"] = {"format": "@"}
 _UNMARKED: Final = "see artifact.json or report.html for what is wrong with this row"
 
 
@@ -69,19 +70,20 @@ class RowErrors:
         """Remember nothing yet. `with_messages`: somebody will read what is wrong; else rows are only counted."""
         self._fields = {field.name: field for field in fields}
         self._with_messages = with_messages
-        self._marked = 0  # rows that are remembered
+        self._rows_remembered = 0  # rows that are remembered
         self._errors: dict[str, dict[int, list[CellProblem]]] = {}  # by table and row
 
     def add(self, table: SourceTable, errors: Mapping[int, list[CellProblem]]) -> None:
         """Count and remember the rows of a chunk that have errors, by number; chunks of a table come from top to
         bottom."""
         table.rejected.add(sorted(errors))
-        if self._with_messages and self._marked < MARKED_ROWS:
+        if self._with_messages and self._rows_remembered < MARKED_ROWS:
             self._errors.setdefault(table.id, {}).update(errors)
-            self._marked += len(errors)
+            self._rows_remembered += len(errors)
 
     def marks(self, tables: Sequence[SourceTable], row: int) -> RowMarks:
-        """Say which cells of a row are wrong, and what to do about the row."""
+        """Say which cells of a row are wrong, and what to do about the row; of a row that is not remembered, to see the
+        report. `tables`: all of its sheet."""
         cells: dict[int, list[str]] = {}
         todo: list[str] = []
         for table in tables:
@@ -95,7 +97,7 @@ class RowErrors:
                 if column is not None:
                     cells.setdefault(column, []).append(message)
         marks = [(column, _cut_text("\n".join(texts), _LONGEST_MARK)) for column, texts in sorted(cells.items())]
-        return RowMarks(marks, _cut_text("\n".join(todo), _LONGEST) or _UNMARKED)
+        return RowMarks(marks, _cut_text("\n".join(todo), _LONGEST_TODO) or _UNMARKED)
 
     def places(self, tables: Iterable[SourceTable]) -> ErrorColumns | None:
         """Return the columns of a sheet that have errors, and what is allowed in those that hold something else.
@@ -118,25 +120,26 @@ class RowErrors:
                         choices[column] = allowed if choices.get(column, allowed) == allowed else ()
         return ErrorColumns(columns_with_errors, choices)
 
-    def typed(self, table: SourceTable, mapped: Mapping[str, int]) -> set[int]:
-        """Return the columns of a table's sheet that hold numbers, dates or the like."""
+    def typed_columns(self, table: SourceTable, mapped: Mapping[str, int]) -> set[int]:
+        """Return the columns of a table's sheet whose fields are numbers, dates or the like; `mapped`: field -> the
+        position of its column in the table."""
         indexes = {at: [column.index] for at, column in enumerate(table.columns)}
         if table.spread:
             indexes[table.place_of(VALUE)] = [spread_column.index for spread_column in table.spread]
         fields = [(self._fields.get(name), indexes[at]) for name, at in mapped.items() if at in indexes]
-        typed = [columns for field, columns in fields if field and FORMATS.get(field.type) != _TEXT["format"]]
+        typed = [columns for field, columns in fields if field and FORMATS.get(field.type) != _TEXT_LOOK["format"]]
         return set(chain.from_iterable(typed))
 
     def _hint_at_remedy(self, name: str | None, code: str) -> str:
-        """Say what would be right in a cell, as far as the manifest says it."""
+        """Say what would be right in a cell, as far as the manifest says it; empty if it does not."""
         field = self._fields.get(name or "")
         if field is None:
             return ""
         if code == "not_allowed" and field.allowed:
-            more = ", …" if len(field.allowed) > _SHOWN else ""
-            return f"; allowed: {', '.join(map(str, field.allowed[:_SHOWN]))}{more}"
+            more = ", …" if len(field.allowed) > _MOST_ALLOWED else ""
+            return f"; allowed: {', '.join(map(str, field.allowed[:_MOST_ALLOWED]))}{more}"
         if code == "type_error" and field.formats:
-            return f"; formats: {', '.join(field.formats[:_SHOWN])}"
+            return f"; formats: {', '.join(field.formats[:_MOST_ALLOWED])}"
         return ""
 
 
@@ -152,8 +155,8 @@ class RejectsDescription:
         self._errors = errors
         self._mapped = mapped or {}
         self.rows = 0  # described so far
-        self._styles: dict[str, int] = {}  # a look as JSON -> its number
-        self._known: dict[int, tuple[Appearance, int | None]] = {}  # looks by identity, with their numbers
+        self._style_numbers: dict[str, int] = {}  # a look as JSON -> its number
+        self._numbered_looks: dict[int, tuple[Appearance, int | None]] = {}  # looks by identity, with their numbers
 
     def add(self, number: int, source: SurveyedInput) -> None:
         """Describe the rejected rows of an input, the `number`th of its job; it is open for reading again."""
@@ -181,7 +184,7 @@ class RejectsDescription:
         appearances = self._sheet_appearance(source, index, rejected, heads)
         layout, places = spool.layout(), self._errors.places(tables)
         known_widths = appearances.widths or _measure_widths(spool, rejected | RowSet.of(heads), rejected)
-        columns_with_errors = places[0] if places else range(columns + 1)
+        columns_with_errors = places.columns if places else range(columns + 1)
         widths = [
             [column, width]
             for column, width in sorted(known_widths.items())
@@ -200,14 +203,15 @@ class RejectsDescription:
             for row, values in _read_rows(spool, part | RowSet.of(heads)):
                 blanks = [None] * (columns - len(values) if appearances.rows or texts else 0)  # a table's grid goes on
                 self._describe_row(row, heads.get(row, "row"), values + blanks, appearances, tables, texts=texts)
-            self._write_line({"merged": merged[:1000], "choices": sorted(places[1].items()) if places else []})
+            choices = sorted(places.choices.items()) if places else []
+            self._write_line({"merged": merged[:_MOST_MERGED], "choices": choices})
 
     def _columns_as_text(self, source: SurveyedInput, tables: list[SourceTable], columns: int) -> set[int]:
         """Return the columns of a text file to write as texts: a program that takes an id for a number drops its
         zeros."""
         if source.format not in _TEXT_FORMATS:
             return set()
-        typed = (self._errors.typed(t, self._mapped.get(t.id, {})) for t in tables)
+        typed = (self._errors.typed_columns(t, self._mapped.get(t.id, {})) for t in tables)
         return {*range(1, columns + 1)}.difference(*typed)
 
     def _sheet_appearance(
@@ -245,8 +249,10 @@ class RejectsDescription:
             if appearance is None and encoded is not None:
                 appearance = appearances.of_unsearched(row, column)
             if kind == "row" and column in texts:
-                appearance = _TEXT
-            if encoded is not None or (appearance is not None and (kind != "row" or not _SEEN.isdisjoint(appearance))):
+                appearance = _TEXT_LOOK
+            if encoded is not None or (
+                appearance is not None and (kind != "row" or not _SEEN_ON_BLANKS.isdisjoint(appearance))
+            ):
                 style = None if appearance is None else self._number_style(appearance)
                 cells.append([column, encoded] if style is None else [column, encoded, style])
         line: Json = {"row": row, "kind": kind, "cells": cells}
@@ -260,13 +266,13 @@ class RejectsDescription:
 
     def _number_style(self, appearance: "Appearance") -> int | None:
         """Return the number of a look, which is described when it is first used; None once there are too many."""
-        if id(appearance) not in self._known:
+        if id(appearance) not in self._numbered_looks:
             text = json.dumps(appearance, sort_keys=True)
-            if text not in self._styles and len(self._styles) < MAX_STYLES:
-                self._styles[text] = len(self._styles)
+            if text not in self._style_numbers and len(self._style_numbers) < MAX_STYLES:
+                self._style_numbers[text] = len(self._style_numbers)
                 self._write_line({"style": appearance})
-            self._known[id(appearance)] = appearance, self._styles.get(text)
-        return self._known[id(appearance)][1]
+            self._numbered_looks[id(appearance)] = appearance, self._style_numbers.get(text)
+        return self._numbered_looks[id(appearance)][1]
 
     def _write_line(self, line: Mapping[str, object]) -> None:
         """Write one line of the description, if there is a file."""
@@ -320,7 +326,7 @@ def refusal(options: JobOptions, bad: int, rows: int, runs: int = 0) -> EngineSt
 
 
 def most_within(share: float, rows: int) -> int:
-    """Return how many of some rows are at most a share of them."""
+    """Return the largest number of `rows` that is at most a share of them; `rows` is not 0."""
     most = int(share * rows) + 1  # a product may be a little too small
     return most if most / rows <= share else most - 1
 
@@ -356,7 +362,8 @@ def _count_columns(spool: SpooledSheet, source: SurveyedInput) -> int:
 
 
 def _freeze_head(heads: Mapping[int, str], rejected: RowSet) -> Json:
-    """Say whether a sheet has no header, and how many rows above its records stay in view."""
+    """Return as a part of the description whether a sheet has no header, and how many rows above its records stay in
+    view. `heads`: its rows of titles and headers, by number."""
     headless = "key" not in heads.values()
     is_above = all(row < next(iter(rejected))[0] for row in heads) and len(heads) <= _MOST_FROZEN
     rows_above = 1 if headless else len(heads)
@@ -364,9 +371,10 @@ def _freeze_head(heads: Mapping[int, str], rejected: RowSet) -> Json:
 
 
 def _measure_widths(spool: SpooledSheet, rows: RowSet, rejected: RowSet) -> dict[int, float]:
-    """Choose widths for the columns of a sheet that has none of its own, by the texts of its first rows."""
+    """Choose widths, in characters, for the columns of a sheet that has none of its own, by the texts of its first
+    rows."""
     longest: dict[int, int] = {}
-    for row, values in islice(_read_rows(spool, rows), _MEASURED):
+    for row, values in islice(_read_rows(spool, rows), _ROWS_MEASURED):
         if row not in rejected and sum(value is not None for value in values) == 1:
             continue  # a title may run across the columns
         for number, value in enumerate(values, 1):
@@ -377,14 +385,14 @@ def _measure_widths(spool: SpooledSheet, rows: RowSet, rejected: RowSet) -> dict
 
 
 def _split_by_sheet_size(rows: RowSet) -> Iterator[RowSet]:
-    """Split rows into as many parts as they take sheets."""
+    """Split rows into parts of at most `MAX_SHEET_ROWS`, one for each sheet that they take."""
     part = RowSet()
-    for start, last in rows:
-        first = start
-        while first <= last:
-            end = min(last, first + MAX_SHEET_ROWS - part.count - 1)
-            part.add(range(first, end + 1))
-            first = end + 1
+    for first_row, last_row in rows:
+        start = first_row
+        while start <= last_row:
+            end = min(last_row, start + MAX_SHEET_ROWS - part.count - 1)
+            part.add(range(start, end + 1))
+            start = end + 1
             if part.count >= MAX_SHEET_ROWS:
                 yield part
                 part = RowSet()
@@ -438,5 +446,5 @@ def _as_time(value: Any) -> Json | None:
 
 
 def _cut_text(text: str, most: int) -> str:
-    """Cut a text to so many characters."""
+    """Cut a text to so many characters, with … at its end."""
     return text if len(text) <= most else text[: most - 1] + "…"

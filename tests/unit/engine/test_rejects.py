@@ -623,7 +623,7 @@ def test_a_cell_counts_as_corrected_unless_it_may_be_what_was_shown(own, mended,
     ],
 )  # fmt: skip
 def test_a_text_file_has_only_what_cells_show(own, text, asked, same):
-    assert WrittenColumn().is_same(own, text, asked=asked) is same
+    assert WrittenColumn().is_same(own, text, to_correct=asked) is same
 
 
 def test_how_a_text_file_writes_dates_and_numbers_is_learnt_from_cells_that_were_right():
@@ -638,8 +638,8 @@ def test_how_a_text_file_writes_dates_and_numbers_is_learnt_from_cells_that_were
     assert column.value("05/06/26") == date(2026, 5, 6)
     assert column.value("5/6/2026 7:08") == datetime(2026, 5, 6, 7, 8)
     assert column.value("1.234") == 1234
-    assert not column.is_same(date(2026, 1, 2), "02/01/26", asked=True), "day and month were swapped"
-    assert column.is_same(0.001, "0,00", asked=True), "shown with as many decimals as the others"
+    assert not column.is_same(date(2026, 1, 2), "02/01/26", to_correct=True), "day and month were swapped"
+    assert column.is_same(0.001, "0,00", to_correct=True), "shown with as many decimals as the others"
     assert WrittenColumn().value("05/06/26") == "05/06/26"
 
 

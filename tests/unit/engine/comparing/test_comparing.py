@@ -92,7 +92,9 @@ class TestPairs:
         sides = [[SideRow(str(n), "", [str(key)]) for n, key in enumerate(keys)] for keys in (left, right)]
 
         def paired(most):
-            pairs = RowPairs((lambda r: r.cells[0], lambda r: r.cells[0]), io.BytesIO(), waiting=most).pairs(*sides)
+            pairs = RowPairs((lambda r: r.cells[0], lambda r: r.cells[0]), io.BytesIO(), most_waiting=most).pairs(
+                *sides
+            )
             return sorted((p.left.place if p.left else "", p.right.place if p.right else "") for p in pairs)
 
         assert paired(waiting) == paired(1000)

@@ -58,7 +58,7 @@ def test_pieces_that_share_a_hash_are_told_apart(monkeypatch):
 def test_a_header_of_more_runs_than_a_byte_counts_finds_its_like():
     letters = "".join(chr(ord("a") + n // 26 % 26) + chr(ord("a") + n % 26) for n in range(400))
     (found,) = Recall([{"header": letters + "x", "field": "note"}]).find_likely([letters])
-    assert found.nearest["note"][0] > 0.99
+    assert found.nearest["note"].likeness > 0.99
 
 
 def body(*headers, **more):
