@@ -76,7 +76,7 @@ class SheetAppearance:
     view: dict[str, Any] = field(default_factory=dict)  # how the sheet as a whole is shown
 
     def of(self, row: int, column: int) -> Appearance | None:
-        """Return the look of a cell (from 1), or None if it is not known; of one that is not stored, its column's look."""
+        """Return the look of a cell (from 1), or None if it is not known; one that is not stored has its column's."""
         styles = self.rows.get(row, ())
         style = styles[column - 1] if column <= len(styles) else -1
         return self._appearance_of_style(style if style >= 0 else self.columns.get(column, -1))
