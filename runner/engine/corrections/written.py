@@ -155,7 +155,7 @@ class WrittenColumn:
         return self._is_moment(source, bare, to_correct=to_correct)
 
     def _is_number(self, source: float, text: str, *, to_correct: bool) -> bool:
-        """Whether a text may stand for a number of the source, in the style of the column; a text that is no number
+        """Whether a text may stand for a number of the source, in the style of the column; a text that is not a number
         may, unless it is to be corrected."""
         numbers = self._in_known_style(_read_numbers(text))
         likely = [number for number in numbers if not to_correct or self._rounded_numbers[number.places]]

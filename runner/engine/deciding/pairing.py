@@ -20,7 +20,7 @@ _MOST_SEARCHED: Final = 2000  # rows of a table that are looked for in another
 _RELATIVE_ERROR: Final = 1e-9
 _HUGE: Final = 1e290
 _MOST_DECIMALS: Final = 6
-_LONG_TEXT: Final = 40  # characters of a text that is no number
+_LONG_TEXT: Final = 40  # characters of a text that is not a number
 Row = Sequence[Any]  # the cells of a row in the columns that are compared
 RowName = tuple[Any, ...]  # its cells in the columns that name it
 
