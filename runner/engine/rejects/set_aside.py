@@ -45,7 +45,7 @@ _LONGEST_TODO: Final = 1_000  # characters of what to do
 _LONGEST_MARK: Final = 400
 _SEEN_ON_BLANKS: Final = frozenset(["fill", "border", "format", "align"])  # parts of a look that a blank cell has, too
 _TEXT_FORMATS: Final = frozenset({"csv", "tsv", "html"})
-_TEXT_LOOK: Final["Appearance"] = {"format": "@"}
+_TEXT_STYLE: Final["Appearance"] = {"format": "@"}
 _UNMARKED: Final = "see artifact.json or report.html for what is wrong with this row"
 
 
@@ -127,7 +127,7 @@ class RowErrors:
         if table.spread:
             indexes[table.place_of(VALUE)] = [spread_column.index for spread_column in table.spread]
         fields = [(self._fields.get(name), indexes[at]) for name, at in mapped.items() if at in indexes]
-        typed = [columns for field, columns in fields if field and FORMATS.get(field.type) != _TEXT_LOOK["format"]]
+        typed = [columns for field, columns in fields if field and FORMATS.get(field.type) != _TEXT_STYLE["format"]]
         return set(chain.from_iterable(typed))
 
     def _hint_at_remedy(self, name: str | None, code: str) -> str:
@@ -156,7 +156,7 @@ class RejectsDescription:
         self._mapped = mapped or {}
         self.rows = 0  # described so far
         self._style_numbers: dict[str, int] = {}  # a look as JSON -> its number
-        self._numbered_looks: dict[int, tuple[Appearance, int | None]] = {}  # looks by identity, with their numbers
+        self._numbered_styles: dict[int, tuple[Appearance, int | None]] = {}  # looks by identity, with their numbers
 
     def add(self, number: int, source: SurveyedInput) -> None:
         """Describe the rejected rows of an input, the `number`th of its job; it is open for reading again."""
@@ -249,7 +249,7 @@ class RejectsDescription:
             if appearance is None and encoded is not None:
                 appearance = appearances.of_unsearched(row, column)
             if kind == "row" and column in texts:
-                appearance = _TEXT_LOOK
+                appearance = _TEXT_STYLE
             if encoded is not None or (
                 appearance is not None and (kind != "row" or not _SEEN_ON_BLANKS.isdisjoint(appearance))
             ):
@@ -266,13 +266,13 @@ class RejectsDescription:
 
     def _number_style(self, appearance: "Appearance") -> int | None:
         """Return the number of a look, which is described when it is first used; None once there are too many."""
-        if id(appearance) not in self._numbered_looks:
+        if id(appearance) not in self._numbered_styles:
             text = json.dumps(appearance, sort_keys=True)
             if text not in self._style_numbers and len(self._style_numbers) < MAX_STYLES:
                 self._style_numbers[text] = len(self._style_numbers)
                 self._write_line({"style": appearance})
-            self._numbered_looks[id(appearance)] = appearance, self._style_numbers.get(text)
-        return self._numbered_looks[id(appearance)][1]
+            self._numbered_styles[id(appearance)] = appearance, self._style_numbers.get(text)
+        return self._numbered_styles[id(appearance)][1]
 
     def _write_line(self, line: Mapping[str, object]) -> None:
         """Write one line of the description, if there is a file."""
