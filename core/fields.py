@@ -215,7 +215,7 @@ class FieldSpec(Strict):
     type: FieldType = FieldType.TEXT
     required: bool = False
     optional: bool = False  # a file may lack its column
-    max_blank_share: Annotated[float, Field(ge=0, le=1)] | None = None
+    max_blank_share: Annotated[float, Field(ge=0, le=1, strict=True)] | None = None
     unique: bool = False
     synonyms: tuple[Annotated[str, Field(min_length=1, max_length=200)], ...] = ()
     pattern: Annotated[str, Field(max_length=MAX_EXPRESSION)] | None = None

@@ -475,10 +475,10 @@ class Manifest(Strict):
     on_rule_error: Literal["finding", "fail"] = "finding"
     on_error: Literal["keep", "split", "reject"] = "keep"
     latest: Literal["succeeded", "any"] = "succeeded"
-    keep_days: Annotated[float, Field(gt=0, le=3650)] | None = None
-    min_rows: Annotated[int, Field(ge=0, le=1_000_000_000)] = 1
-    max_error_rate: Annotated[float, Field(ge=0, le=1)] | None = None
-    max_rejected_rows: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = None
+    keep_days: Annotated[float, Field(gt=0, le=3650, strict=True)] | None = None
+    min_rows: Annotated[int, Field(ge=0, le=1_000_000_000, strict=True)] = 1
+    max_error_rate: Annotated[float, Field(ge=0, le=1, strict=True)] | None = None
+    max_rejected_rows: Annotated[int, Field(ge=0, le=1_000_000_000, strict=True)] | None = None
     drift: DriftPolicy = DriftPolicy()
     redact_headers: bool = False
     params: dict[str, Scalar] = Field(default_factory=dict)
