@@ -23,7 +23,7 @@ from console.desk.trials import TENANT, Trial, TriedTable, trials_of
 from core.drops import TESTS
 from core.errors import UsageError
 from core.jobs import Job
-from core.keys import DECISION, is_ignored, is_manifest
+from core.keys import DECISION, is_ignored
 from core.manifests import Limits
 from core.settings import Settings
 from core.verdicts import FAULTS, Fault, Verdict
@@ -85,20 +85,6 @@ class CaseRun:
         facts.write_bytes(self.expected)
         rows.write_bytes(self.expected_rows)
         return [facts, rows]
-
-
-def find_manifest(place: Path) -> Path:
-    """The manifest of a package, which is a folder or the manifest itself. Raises UsageError."""
-    if place.is_file():
-        return place
-    if (place / "manifest.json").is_file():
-        return place / "manifest.json"
-    found = sorted(path for path in place.glob("*.json") if is_manifest(path.name)) if place.is_dir() else []
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise UsageError(f"{place} has no manifest.json; name the folder of a config package, or its manifest")
-    raise UsageError(f"{place} has several manifests; name one: {', '.join(map(str, found[:5]))}")
 
 
 def find_cases(manifest: Path, names: Sequence[str] = ()) -> list[Case]:

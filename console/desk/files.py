@@ -31,6 +31,20 @@ class Desk:
         return {key: info_of(key, path) for key, path in self.files.items() if key in keys}
 
 
+def find_manifest(place: Path) -> Path:
+    """The manifest of a config package, which is a folder, or the manifest itself. Raises UsageError."""
+    if not place.is_dir():
+        return place
+    if (place / "manifest.json").is_file():
+        return place / "manifest.json"
+    found = sorted(path for path in place.glob("*.json") if is_manifest(path.name))
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UsageError(f"{place} has no manifest.json; name the folder of a config package, or its manifest")
+    raise UsageError(f"{place} has several manifests; name one: {', '.join(map(str, found[:5]))}")
+
+
 def read_manifest(path: Path) -> Manifest:
     """Raises ManifestInvalid, or UsageError if there is no such file."""
     try:

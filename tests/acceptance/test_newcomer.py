@@ -126,12 +126,12 @@ def test_rules_that_the_samples_break_are_dropped_but_those_of_a_contract_stay(a
 def test_a_template_is_a_target_and_a_contract_needs_no_samples(ade):
     ade.write("table.sql", "CREATE TABLE t (member_id text PRIMARY KEY, start_date date, pay numeric);")
     ade("init", "members", "--contract", "table.sql")
-    ade("template", "members/manifest.json", "--out", "blank.xlsx")
+    ade("template", "members", "--out", "blank.xlsx")
     write(ade.home / "sample.csv", 1, 1)
     ade("init", "again", "--from", "sample.csv", "--target", "blank.xlsx")
     fields = json.loads((ade.home / "again" / "manifest.json").read_text())["fields"]
     assert [(f["name"], f["type"]) for f in fields] == [("member_id", "text"), ("start_date", "date"), ("pay", "money")]
-    assert ade("contract", "export", "--to", "postgres", "again/manifest.json").out.startswith('CREATE TABLE "again"')
+    assert ade("contract", "export", "--to", "postgres", "again").out.startswith('CREATE TABLE "again"')
 
 
 @pytest.mark.parametrize(
@@ -148,6 +148,11 @@ def test_what_cannot_be_drafted_from_is_refused(ade, words, problem):
     ade.write("bad.csv", "")
     assert problem in ade("init", "package", *words, expect=2).err
     assert not (ade.home / "package").exists()
+
+
+def test_a_folder_behind_the_samples_is_asked_for_in_front(ade):
+    told = ade("init", "--from", "sample.csv", "members", expect=2).err
+    assert "name the new folder first: ade init members --from sample.csv" in told
 
 
 def test_the_field_that_the_page_shows_is_the_one_that_is_drafted(ade):

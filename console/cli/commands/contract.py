@@ -5,7 +5,7 @@ from pathlib import Path
 
 from console.cli.guard import Exit
 from console.cli.output import Printer
-from console.desk.files import read_manifest
+from console.desk.files import find_manifest, read_manifest
 
 _FORMATS = ("jsonschema", "odcs", "frictionless", "postgres")
 
@@ -21,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Printer) -> int:
     from console.contracts import exported  # noqa: PLC0415  # only after the arguments are checked
 
-    text = exported(read_manifest(args.manifest), args.to)
+    text = exported(read_manifest(find_manifest(args.manifest)), args.to)
     if args.out is not None:
         args.out.write_text(text, encoding="utf-8")
     if out.as_json:

@@ -9,7 +9,7 @@ from console.cli.acts import follow, is_at_rest
 from console.cli.commands.sweep import print_refusals
 from console.cli.guard import Exit, exit_of
 from console.cli.output import Printer, Progress
-from console.desk.files import Desk, inbox_folder, lay_out, manifest_name, read_manifest
+from console.desk.files import Desk, find_manifest, inbox_folder, lay_out, manifest_name, read_manifest
 from console.job_facts import job_shape, note, size
 from core.drops import Workflow, is_placeholder
 from core.errors import KeyRefused, ManifestInvalid, UsageError
@@ -95,11 +95,11 @@ class Parcel:
     def __init__(self, args: argparse.Namespace) -> None:
         self._files: list[Path] = args.files
         self._metadata = {"data-time": args.data_time} if args.data_time else {}
-        self._path: Path = args.manifest
-        manifest, self.invalid = _checked(args.manifest)
+        self._path = find_manifest(args.manifest)
+        manifest, self.invalid = _checked(self._path)
         self.workflow = manifest.name if manifest else ""
         self.folder = inbox_folder(args.tenant, args.path if args.path is not None else self.workflow or "rejected")
-        self.manifest_key = self.folder + manifest_name(args.manifest)
+        self.manifest_key = self.folder + manifest_name(self._path)
         place(self.manifest_key)
         self._desk = self._lay_out(manifest) if manifest else None
 

@@ -24,7 +24,11 @@ _CASE_BYTES = 1024 * 1024  # of the sample that becomes the first test
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("dir", metavar="DIR", type=Path, help="a new or empty folder; its name is the workflow's")
+    parser.usage = "%(prog)s DIR [--from SAMPLE ...] [--target TEMPLATE | --contract FILE] [--shared] [--json]"
+    # Optional only so that a DIR behind the samples, which argparse takes for one of them, is told by name.
+    parser.add_argument(
+        "dir", metavar="DIR", nargs="?", type=Path, help="a new or empty folder; its name is the workflow's"
+    )
     parser.add_argument(
         "--from", metavar="SAMPLE", dest="samples", nargs="+", type=Path, default=[], help="draft it from these files"
     )
@@ -43,6 +47,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, out: Printer) -> int:
+    if args.dir is None:
+        raise UsageError(_without_folder(args.samples))
     folder: Path = args.dir
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} exists and is not empty; choose a new folder")
@@ -53,6 +59,14 @@ def run(args: argparse.Namespace, out: Printer) -> int:
             raise UsageError("--shared is for a draft; give --from, --target or --contract as well")
         return _scaffold(folder, out)
     return _draft(args, folder, out)
+
+
+def _without_folder(samples: Sequence[Path]) -> str:
+    """What to write instead where no folder was named, or behind the samples."""
+    folder = samples[-1] if len(samples) > 1 and not samples[-1].is_file() else None
+    files = " ".join(_as_word(path) for path in samples if path is not folder)
+    command = f"ade init {_as_word(folder or Path('members'))}{f' --from {files}' if files else ''}"
+    return f"name the new folder first: {command}"
 
 
 def _scaffold(folder: Path, out: Printer) -> int:

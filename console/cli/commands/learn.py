@@ -11,7 +11,7 @@ from console.cli.commands.scan import scanned
 from console.cli.guard import Exit
 from console.cli.memory_place import add_arguments, place_of
 from console.cli.output import Printer
-from console.desk.files import read_manifest
+from console.desk.files import find_manifest, read_manifest
 from console.desk.trials import TENANT
 from core.errors import UsageError
 from core.keys import SPREADSHEETS
@@ -57,7 +57,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, out: Printer) -> int:
-    manifest = read_manifest(args.manifest)
+    manifest = read_manifest(find_manifest(args.manifest))
     place = place_of(args, manifest.name)
     facts: list[Fact] = []
     skipped = 0

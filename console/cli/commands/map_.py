@@ -8,7 +8,7 @@ from typing import Final
 
 from console.cli.commands.scan import MappedColumn, ScannedFile, scanned, show_each
 from console.cli.output import Printer
-from console.desk.files import inbox_folder, lay_out, read_manifest
+from console.desk.files import find_manifest, inbox_folder, lay_out, read_manifest
 from core.settings import Settings
 
 EPILOG = """\
@@ -40,7 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, out: Printer) -> int:
     sender = {} if args.sender is None else {"sender": args.sender.rstrip("/")}
-    found = scanned(args.files, order_of(args.manifest, args.memory) | sender)
+    found = scanned(args.files, order_of(find_manifest(args.manifest), args.memory) | sender)
     return show_each(found, out, lambda one: _show(one, out))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from console.cli.guard import Exit
 from console.cli.output import Printer
-from console.desk.files import read_manifest
+from console.desk.files import find_manifest, read_manifest
 from core.errors import UsageError
 
 
@@ -17,7 +17,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Printer) -> int:
     from console.desk.templates import write_template  # noqa: PLC0415  # openpyxl takes a while to load
 
-    manifest = read_manifest(args.manifest)
+    manifest = read_manifest(find_manifest(args.manifest))
     path: Path = args.out or Path(f"{manifest.name}-template.xlsx")
     if path.suffix.lower() != ".xlsx":
         raise UsageError(f"{path}: a template is an .xlsx workbook; give a name that ends in .xlsx")

@@ -12,8 +12,9 @@ from xml.etree import ElementTree as ET
 from console.cli.guard import Exit
 from console.cli.output import Printer, Progress
 from console.cli.signals import Signals
-from console.desk.cases import Case, CaseRun, CaseRunner, CaseVerdict, case_runner, find_cases, find_manifest
+from console.desk.cases import Case, CaseRun, CaseRunner, CaseVerdict, case_runner, find_cases
 from console.desk.differences import Sides, lines, summary
+from console.desk.files import find_manifest
 from console.job_facts import plural
 from core.settings import Settings
 from core.verdicts import Verdict

@@ -12,7 +12,7 @@ from console.cli.guard import exit_of
 from console.cli.output import Printer, Progress
 from console.cli.signals import Signals
 from console.desk.boxes import boxes
-from console.desk.files import DeskSource, inbox_folder
+from console.desk.files import DeskSource, find_manifest, inbox_folder
 from console.desk.trials import TENANT, Trial, TriedTable, desk_of, trials_of
 from core.jobs import Job, Outcome, State
 from core.settings import Settings
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     settings = Settings.from_env(os.environ)
     bucket = settings.storage_data_dir / "bucket"
     folder = inbox_folder(TENANT, "")
-    desk, files = desk_of(args.manifest, args.files, folder, bucket)
+    desk, files = desk_of(find_manifest(args.manifest), args.files, folder, bucket)
     trials = list(trials_of(desk, files, args.out))
     with tempfile.TemporaryDirectory(prefix="ade-try-") as scratch, Signals() as signals:
         place = Path(scratch)

@@ -7,7 +7,7 @@ from pathlib import Path
 from console.cli import wire
 from console.cli.guard import Exit
 from console.cli.output import Printer
-from console.desk.files import lay_out, read_manifest
+from console.desk.files import find_manifest, lay_out, read_manifest
 from console.library import DRAFTED, LIVE, Library, Standing, Version, differences
 from core.jobs import stamp_text
 from core.versions import MANIFEST
@@ -138,8 +138,7 @@ def _diff(library: Library, standing: Standing, before: str, after: str, out: Pr
 
 
 def _draft(library: Library, args: argparse.Namespace, out: Printer) -> int:
-    folder: Path = args.folder
-    path = folder / MANIFEST if folder.is_dir() else folder
+    path = find_manifest(args.folder)
     manifest = read_manifest(path)
     standing = library.find_or_new(args.name, manifest, args.tenant)
     desk = lay_out(path, manifest, folder=standing.folder)
