@@ -122,7 +122,7 @@ class Drafting:
             what = report.message or str(report.verdict)
             if FAULTS[report.verdict] is Fault.LIMIT:
                 what, remedy = f"reading the samples {what}", "take fewer samples, or samples with fewer columns"
-            raise DraftFailed(f"{what}{f'; {remedy}' if remedy else ''}")
+            raise DraftFailed(what if not remedy else f"{what} {remedy}" if what.endswith(".") else f"{what}; {remedy}")
         document = read(report.outputs[OutputName.DRAFT].read_bytes(), DraftDocument, BUDGET)
         if isinstance(document, list):
             raise DraftFailed(f"the draft is not valid: {document[0].path} {document[0].problem}")

@@ -139,6 +139,7 @@ def test_a_template_is_a_target_and_a_contract_needs_no_samples(ade):
     [
         (("--from", "none.csv"), "none.csv: no such file"),
         (("--from", "bad.csv"), "no table was found in the samples"),
+        (("--from", "letter.rtf"), "not a spreadsheet. Export the data"),
         (("--contract", "bad.csv"), "bad.csv"),
         (("--target", "bad.csv", "--contract", "bad.csv"), "give one of them"),
         (("--shared",), "--shared is for a draft"),
@@ -146,6 +147,7 @@ def test_a_template_is_a_target_and_a_contract_needs_no_samples(ade):
 )
 def test_what_cannot_be_drafted_from_is_refused(ade, words, problem):
     ade.write("bad.csv", "")
+    ade.write("letter.rtf", "{\\rtf1 Name}")
     assert problem in ade("init", "package", *words, expect=2).err
     assert not (ade.home / "package").exists()
 

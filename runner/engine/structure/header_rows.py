@@ -13,7 +13,7 @@ from math import log
 from typing import NamedTuple
 
 from runner.engine.common.a1 import letters
-from runner.engine.reading import Layout
+from runner.engine.reading import Layout, NoCachedValue
 from runner.engine.structure import features, labelling
 from runner.engine.structure.bands import Band, Draft
 from runner.engine.structure.facts import CellKind, Mark, Profile, Row, text_shape
@@ -48,8 +48,8 @@ def _texts(row: Row, left: int, right: int) -> list[str]:
 
 
 def cell_text(value: object) -> str:
-    """Return a header's cell as part of a column's name."""
-    if value is None:
+    """Return a header's cell as part of a column's name; a formula without a stored result names nothing."""
+    if value is None or type(value) is NoCachedValue:
         return ""
     if isinstance(value, float) and value.is_integer():
         value = int(value)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from runner.engine import scan
 from runner.engine.common.a1 import letters
-from runner.engine.reading import CellError, DeclaredTable, Layout
+from runner.engine.reading import NO_CACHED_VALUE, CellError, DeclaredTable, Layout
 from runner.engine.structure import TableDetector, find_tables
 from runner.engine.structure.facts import CellKind, Mark, cell_facts, row_of
 from runner.engine.structure.header_rows import columns
@@ -86,6 +86,10 @@ def test_repeated_caption_stands_once():
 
 def test_whole_numbers_in_a_header_lose_their_point():
     assert [one.name for one in columns(head([2019.0, 2020.0]), 0, 1)] == ["2019", "2020"]
+
+
+def test_a_formula_without_a_stored_result_is_no_name():
+    assert [one.name for one in columns(head([NO_CACHED_VALUE, "Name"]), 0, 1)] == ["Column A", "Name"]
 
 
 def test_rows_like_the_others_are_plain():
