@@ -21,7 +21,11 @@ def run_again(intake: Intake, control: Control, act: Act, job_id: str) -> Job:
         now = control.find(job_id)
         if now.rev != job.rev and not now.ended:
             return now  # its input was dropped again, which was found just now
-        return control.retry(job_id) if act == "retry" else control.reset(job_id)
+        again = control.retry(job_id) if act == "retry" else control.reset(job_id)
+        if again.state is not State.AWAITING:
+            return again
+        intake.changed([item.ref.key for item in again.inputs])  # its parts may be there by now
+        return control.table.get(job_id) or again  # a row that only says what is missing gives way to the real job
     control.note_successor(job_id, successor.job_id)
     if successor.state in RETRIABLE | {State.SKIPPED}:
         return control.retry(successor.job_id)

@@ -306,6 +306,7 @@ class Library:
         workflow = make_workflow(version.read, standing.workflow.info)
         if version.read.name != standing.name:
             raise UsageError(f"version {version.id} is of workflow {version.read.name}, not of {standing.name}")
+        check_whole(version)
         if not standing.is_live:
             return self._publish_first(standing, workflow, version)
         live = self._before(standing)
@@ -314,7 +315,7 @@ class Library:
         self.store_version(standing, live)
         self.store_version(standing, version)
         note = self._note(standing, Promotion(id=live.id, to=version.id, manifest=standing.key))
-        own = not workflow.config_place.startswith(SHARED) or workflow.config_place.startswith(standing.folder)
+        own = _has_own_config(workflow)
         with _changed_by_others(standing.key):
             if standing.unfinished is None and (dict(version.package) == dict(live.package) or not own):
                 self._store.put(standing.key, version.manifest, if_version=standing.workflow.info.version)
@@ -328,7 +329,7 @@ class Library:
     def _publish_first(self, standing: Standing, workflow: Workflow, version: Version) -> str:
         """Make the first version live: its config, then the manifest, which makes it take files."""
         self.store_version(standing, version)
-        if not workflow.config_place.startswith(SHARED) or workflow.config_place.startswith(standing.folder):
+        if _has_own_config(workflow):
             place = workflow.config_place if _ZIP not in version.package else f"{standing.folder}{_ZIP}"
             for name, body in version.package.items():
                 self._store.put(_place(place, name), body)
@@ -378,8 +379,7 @@ class Library:
 
     def _package(self, workflow: Workflow) -> tuple[ObjectRef, ...]:
         found, package = Packages(self._store).find(LiveView(self._store), workflow)
-        own = not found.config_place.startswith(SHARED) or found.config_place.startswith(workflow.folder)
-        return tuple(package.refs) if own else ()
+        return tuple(package.refs) if _has_own_config(found) else ()
 
     def _check(self, standing: Standing, note: ObjectInfo) -> None:
         there = self._store.head(note.key)
@@ -410,11 +410,15 @@ class Library:
     def _live(self, standing: Standing) -> Version:
         info = standing.workflow.info
         body = self._store.read(info.key, version=info.version, limit=MAX_MANIFEST_BYTES)
-        workflow, package = Packages(self._store).find(LiveView(self._store), standing.workflow)
+        return self._with_package(body, info.digest, standing.workflow)
+
+    def _with_package(self, manifest: bytes, digest: str, workflow: Workflow) -> Version:
+        """A version with the config that is where its manifest says, or beside it."""
+        workflow, package = Packages(self._store).find(LiveView(self._store), workflow)
         names = {_inside(ref.key, workflow.config_place): ref for ref in package.refs}
         parts = [(ref.key.removeprefix(workflow.config_place), ref.digest) for ref in package.refs]
         files = {n: self._store.read(r.key, version=r.version, limit=MAX_PACKAGE_BYTES) for n, r in names.items()}
-        return Version(version_id(digest_of([("manifest", info.digest), *parts])), body, files)
+        return Version(version_id(digest_of([("manifest", digest), *parts])), manifest, files)
 
     def _draft(self, standing: Standing, written: Mapping[str, bytes] | None = None) -> Version:
         place = f"{standing.folder}{DRAFT}"
@@ -429,6 +433,8 @@ class Library:
             what = f"somebody else is writing a draft of {standing.name}, or died doing so"
             raise WorkflowChanged(f"{what}; repeat")
         workflow = make_workflow(read_manifest(bodies[MANIFEST]), standing.workflow.info)
+        if not _has_own_config(workflow):
+            return self._with_package(bodies[MANIFEST], found[MANIFEST].digest, workflow)
         named = [name for name in found if workflow.is_config(standing.folder + name)]
         if workflow.unnamed_zip is not None and named == [_ZIP]:
             workflow = workflow.with_zip()
@@ -459,6 +465,18 @@ class Library:
         if info is None:
             raise UsageError(f"{key} was removed while it was written; repeat")
         return info.ref
+
+
+def check_whole(version: Version) -> None:
+    """Raises UsageError if a version lacks the config that its manifest names: without its rules it is another one."""
+    if version.read.config is not None and not version.package:
+        what = f"version {version.id} of {version.read.name} lacks its config"
+        raise UsageError(f"{what}: its manifest names {version.read.config}, and nothing is there")
+
+
+def _has_own_config(workflow: Workflow) -> bool:
+    """Whether a workflow's config is its own, and no package in configs/_shared/ that others may use too."""
+    return not workflow.config_place.startswith(SHARED) or workflow.config_place.startswith(workflow.folder)
 
 
 def _check_ended(standing: Standing) -> None:

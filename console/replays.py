@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from console.library import Library, Standing, Version
+from console.library import Library, Standing, Version, check_whole
 from core.drops import make_workflow
 from core.errors import ObjectMissing, ObjectTooLarge, PreconditionFailed, UsageError
 from core.jobs import Job, ObjectRef, State
@@ -106,6 +106,7 @@ class Replayer:
         self, stack: Stack, standing: Standing, version: Version, *, tenant: str | None, since: float | None
     ) -> None:
         self._stack = stack
+        check_whole(version)
         self._workflow = make_workflow(version.read, standing.workflow.info)
         name = replay_id(standing.key, standing.name, version.id, tenant, since)
         self.replay = Replay(

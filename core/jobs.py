@@ -515,6 +515,12 @@ def again(job: Job, *, now: float, reason: str, to: State = S.QUEUED, **changes:
     return move(job, to, now=now, reason=reason, review=review, **(fresh | changes))
 
 
+def ended_incomplete(job: Job) -> bool:
+    """Whether an ended job still waited for a part of its set: its package, a lookup table, a manifest at all."""
+    before = next((state for state, _ in reversed(job.history) if state not in ENDED), None)
+    return before == S.AWAITING
+
+
 def ask(job: Job, *, now: float, review: Review, expires: float, key: str, **changes: Unpack[JobChanges]) -> Job:
     """Let a running job wait for a person's decision, at `key`, for `expires` seconds."""
     count = f"{review.questions} question{'' if review.questions == 1 else 's'}"

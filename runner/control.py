@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from core.errors import IllegalTransition, UsageError
-from core.jobs import ENDED, RETRIABLE, WAITING, Job, State, again, is_retracted, move, published
+from core.jobs import ENDED, RETRIABLE, WAITING, Job, State, again, ended_incomplete, is_retracted, move, published
 from core.keys import staging_folder
 from core.notices import without_loads
 from core.ports import Clock, JobTable, ObjectStore, WorkQueue
@@ -67,7 +67,7 @@ class Control:
         return job
 
     def retry(self, job_id: str) -> Job:
-        """Run a job again that ended without success."""
+        """Run a job again that ended without success; one that never had all its parts waits for them again."""
         return self._again(job_id, AGAIN["retry"], "retried by an operator")
 
     def reset(self, job_id: str) -> Job:
@@ -118,7 +118,9 @@ class Control:
                     f"job {job_id} has just expired and its outputs are being removed; wait a minute"
                 )
             earlier = published(job) if job.state is State.SUCCEEDED else None
-            return again(_ended(job, states), now=now, reason=reason, earlier=earlier, **repinned(self.store, job))
+            to = State.AWAITING if ended_incomplete(job) else State.QUEUED
+            pins = repinned(self.store, job)
+            return again(_ended(job, states), now=now, to=to, reason=reason, earlier=earlier, **pins)
 
         job = self._changed(job_id, change)
         self.queue.redrive(job_id)

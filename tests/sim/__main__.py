@@ -33,11 +33,13 @@ def main() -> int:
     parser.add_argument("--postgres", action="store_true", help="table and queue on a PostgreSQL server of its own")
     parser.add_argument("--crowd", action="store_true", help="tenants that sleep in every slot, and no faults")
     parser.add_argument("--shared", action="store_true", help="one workflow for two tenants, and its authors")
+    parser.add_argument("--withdrawn", action="store_true", help="the same workflow, taken away and put back")
     asked = parser.parse_args()
     if asked.fresh:
         asked.start = random.SystemRandom().randrange(1 << 40)
     if not asked.postgres:
-        return _run(asked, functools.partial(mutants.run, crowd=asked.crowd, shared=asked.shared))
+        modes = {"crowd": asked.crowd, "shared": asked.shared, "withdrawn": asked.withdrawn}
+        return _run(asked, functools.partial(mutants.run, **modes))
     with cluster(config="fsync = off\n") as server:
         return _run(asked, functools.partial(mutants.run, database=server.url))
 
@@ -87,7 +89,7 @@ def _show(outcome: Outcome, *, lines: int) -> None:
         print("\n".join(outcome.lines[len(outcome.lines) - lines :]))
         print(f"seed {outcome.seed} found:", *outcome.broken[:10], sep="\n  ")
         print(
-            f"  its whole story: python -m tests.sim --seed {outcome.seed} -v (and --postgres or --shared, if there)",
+            f"  its whole story: python -m tests.sim --seed {outcome.seed} -v (and --postgres, --shared or --withdrawn, if there)",
             flush=True,
         )
 

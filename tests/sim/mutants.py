@@ -30,7 +30,7 @@ from runner.publish import Publisher
 from runner.versions import StoredVersions
 from tests.sim.crowd import Crowd
 from tests.sim.postgres_world import kept, simulate_on
-from tests.sim.shared import Shared
+from tests.sim.shared import Shared, Withdrawn
 from tests.sim.world import Outcome, simulate
 
 
@@ -216,13 +216,20 @@ def reverted(name: str | None) -> Iterator[None]:
 
 
 def run(
-    what: tuple[int, str | None], database: str | None = None, *, crowd: bool = False, shared: bool = False
+    what: tuple[int, str | None],
+    database: str | None = None,
+    *,
+    crowd: bool = False,
+    shared: bool = False,
+    withdrawn: bool = False,
 ) -> Outcome:
     """One seed, and the fix that is undone for it; on the PostgreSQL server of that URL, or in memory."""
     seed, without = what
     with reverted(without):
         if crowd or without in CROWDED:
             return simulate(seed, Crowd)
+        if withdrawn:
+            return simulate(seed, Withdrawn)
         if shared or without in SHARED:
             return simulate(seed, Shared)
         return simulate(seed) if database is None else simulate_on(kept(database), seed)

@@ -364,3 +364,27 @@ class Shared(World):
         if len(set(self.promoted)) > 1 and before.id == live.id:
             found.append(f"a revert of {live.id} would change nothing")
         return found
+
+
+class Withdrawn(Shared):
+    """The workflow is taken away while files come, whole or in part, and comes back as it was."""
+
+    def _author(self) -> None:
+        rng = self.authors
+        live = {key: held[1] for key, held in self.bucket.objects.items() if key.startswith(FOLDER)}
+        for _ in range(rng.randint(1, 4)):
+            self.scheduler.sleep(rng.uniform(0.0, self.length / 3))
+            if rng.random() < 0.25:
+                self._replay(rng.choice([None, "acme"]), rng.choice([0, 1, 5]))
+                continue
+            gone = [key for key in live if rng.random() < 0.7] or [MANIFEST]
+            for key in rng.sample(gone, len(gone)):
+                self.scheduler.trace("deletes", key)
+                self.store.delete(key)
+                self.scheduler.sleep(rng.choice([0.0, 0.1, 2.0]))
+            self.met["workflow_withdrawn"] += 1
+            self.scheduler.sleep(rng.choice([0.0, 1.0, rng.uniform(0.0, self.length / 2)]))
+            for key in sorted(gone, key=lambda key: key == MANIFEST):
+                self.scheduler.trace("uploads", said(self.store.put(key, live[key])))
+                self.scheduler.sleep(rng.choice([0.0, 0.1, 2.0]))
+        self._end()

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import console.library
 import handlers.planning
 import runner.assembly
 import runner.janitor
@@ -591,7 +592,7 @@ def simulate(seed: int, make: Callable[[int, Path], World] = World) -> Outcome:
             world.met["tie_looked_again" if found else "tie_outdated"] += 1
             return found
 
-        held = functools.partial(_held, runner.leases.Held)
+        held, tokens = functools.partial(_held, runner.leases.Held), random.Random(f"tokens {seed}")
         with (
             _patched(runner.leases, "Held", held),
             _patched(runner.leases, "threading", _Threading()),
@@ -599,6 +600,7 @@ def simulate(seed: int, make: Callable[[int, Path], World] = World) -> Outcome:
             _patched(runner.surroundings, "threading", _Threading()),
             _patched(runner.janitor, "threading", _Threading()),
             _patched(handlers.planning.Planner, "_is_current", looked),
+            _patched(console.library, "token_hex", lambda size: tokens.randbytes(size).hex()),
         ):
             try:
                 broken = world.run()

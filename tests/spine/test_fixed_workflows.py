@@ -131,6 +131,40 @@ def test_a_retry_of_a_job_whose_manifest_is_gone_runs_the_version_that_ran(local
     assert local.table.get(job.job_id).state is State.SUCCEEDED
 
 
+LACKING = {
+    "its config": (manifest("id") | {"config": "./config"}, "configs/acme/members/config/row_types/a.py", b"A = 1\n"),
+    "a lookup table": (
+        manifest("id") | {"inputs": {"auxiliary": [{"name": "plans", "path": "lookups/plans.csv", "required": True}]}},
+        "configs/acme/members/lookups/plans.csv",
+        b"code\n1\n",
+    ),
+    "any manifest": (None, STANDING, json.dumps(manifest("id")).encode()),
+}
+
+
+@pytest.mark.parametrize("lacking", LACKING)
+@pytest.mark.parametrize("act", ["retry", "reset"])
+def test_a_job_that_was_cancelled_while_it_waited_waits_again(local, lacking, act):
+    """It never had all its parts: run as it is, it would come out without its rules or its lookup table."""
+    body, part, content = LACKING[lacking]
+    if body is not None:
+        local.put(STANDING, body)
+    local.intake.changed([local.put(INPUT, b"id\n1\n")])
+    (job,) = local.jobs()
+    waiting_for = job.waiting_for
+    local.control.cancel(job.job_id)
+    again = run_again(local.intake, local.control, act, job.job_id)
+    assert (again.state, again.waiting_for) == (State.AWAITING, waiting_for)
+    local.work_off(local.runner())
+    assert not local.sandbox.orders
+    local.clock.move(5)
+    local.intake.changed([local.put(part, content)])
+    local.work_off(local.runner())
+    (done,) = [job for job in local.jobs() if job.state is State.SUCCEEDED]
+    assert done.workflow == "members"
+    assert len(local.sandbox.orders) == 1
+
+
 @pytest.mark.parametrize("act", ["retry", "reset"])
 def test_a_job_that_is_not_ended_is_refused_and_nothing_is_planned(local, act):
     local.intake.changed([local.put(STANDING, manifest("old"))])

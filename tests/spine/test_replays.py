@@ -124,6 +124,12 @@ def test_only_what_is_asked_for_is_replayed(local, scope, count):
     assert len(replayer(local, **scope).pairs()) == count
 
 
+def test_nothing_is_replayed_with_a_version_whose_config_is_not_there(local):
+    past(local, config="./config")
+    with pytest.raises(UsageError, match="lacks its config"):
+        replayer(local)
+
+
 def test_failed_jobs_are_replayed_and_corrections_placeholders_and_replays_are_not(local):
     local.sandbox.verdict = Verdict.RULE_ERROR
     past(local, 2)

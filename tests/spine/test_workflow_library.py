@@ -158,6 +158,22 @@ def test_a_manifest_that_somebody_changed_meanwhile_is_not_overwritten(local):
     assert local.store.read(f"{FOLDER}manifest.json", limit=1000) == manifest("theirs")
 
 
+@pytest.mark.parametrize("rule", [b"RULE = 1\n", b""])
+def test_a_draft_has_the_shared_config_that_it_names_and_is_not_promoted_without_it(local, rule):
+    if rule:
+        local.put("configs/_shared/rules/columns/id.py", rule)
+    library, live = standing(local)
+    library.put_draft(live, {"manifest.json": manifest("new", config="configs/_shared/rules")})
+    draft = library.load(live, DRAFTED)
+    assert dict(draft.package) == ({"columns/id.py": rule} if rule else {})
+    if rule:
+        library.promote(live, draft)
+        assert library.load(found(local)[1], LIVE).id == draft.id
+    else:
+        with pytest.raises(UsageError, match="lacks its config: its manifest names configs/_shared/rules"):
+            library.promote(live, draft)
+
+
 @pytest.mark.parametrize("which", ["0000", "draft"])
 def test_a_version_that_is_not_there_is_an_error_in_words(local, which):
     library, live = standing(local)
