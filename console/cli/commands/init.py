@@ -25,7 +25,7 @@ _CASE_BYTES = 1024 * 1024  # of the sample that becomes the first test
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "%(prog)s DIR [--from SAMPLE ...] [--target TEMPLATE | --contract FILE] [--shared] [--json]"
-    # Optional only so that a DIR behind the samples, which argparse takes for one of them, is told by name.
+    # Optional only so that a DIR behind the samples, which argparse takes for one of them, gets a message of its own.
     parser.add_argument(
         "dir", metavar="DIR", nargs="?", type=Path, help="a new or empty folder; its name is the workflow's"
     )
