@@ -162,8 +162,12 @@ def put_back(source: Path, target: Path, files: Iterable[CopiedFile]) -> dict[st
             folders.append(one)
             continue
         place.parent.mkdir(parents=True, exist_ok=True)
-        with opened(source, dirname(one.path), PASSAGE) as folder:
-            fd = open_file(folder, basename(one.path))
+        try:
+            with opened(source, dirname(one.path), PASSAGE) as folder:
+                fd = open_file(folder, basename(one.path))
+        except (OSError, ObjectRefused) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise UsageError(f"{one.path} of the backup cannot be read ({why}); use another backup") from None
         try:
             out = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:

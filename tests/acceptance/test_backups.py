@@ -279,8 +279,13 @@ def test_what_a_restore_refuses(ade: Ade, tmp_path):
         assert "works on" in ade("restore", tmp_path / "copy", expect=2, ADE_STORAGE_DATA_DIR=other).err
     fresh = str(tmp_path / "fresh")
     assert "not a finished backup" in ade("restore", tmp_path / "fresh", expect=2, ADE_STORAGE_DATA_DIR=fresh).err
-    next((tmp_path / "copy/bucket/inbox/acme").glob("**/members.csv")).write_text("other")
+    dropped = next((tmp_path / "copy/bucket/inbox/acme").glob("**/members.csv"))
+    dropped.write_text("other")
     assert "members.csv" in ade("restore", tmp_path / "copy", expect=2, ADE_STORAGE_DATA_DIR=fresh).err
+    for spoil in (dropped.unlink, lambda: dropped.symlink_to("/etc/passwd")):
+        spoil()
+        refused = ade("restore", tmp_path / "copy", expect=2, ADE_STORAGE_DATA_DIR=fresh).err
+        assert "members.csv of the backup cannot be read" in refused
     assert not (tmp_path / "fresh/bucket").exists()
 
 

@@ -85,7 +85,7 @@ async function refresh() {
       for (const old of $$("[data-live]")) {
         const made = fresh.getElementById(old.id);
         if (!made || made.innerHTML === old.innerHTML) continue;
-        if (old.contains(document.activeElement) && $("input:checked, select:focus, input:focus", old)) continue;
+        if (old.contains(document.activeElement) && $("input:checked, select:focus, input:focus, form[method=get] :focus", old)) continue;
         if ($$("details[open] input:not([type=hidden])", old).some((one) => one.value !== one.defaultValue)) continue; // a note is being written
         const open = new Set($$("details[open]", old).map(foldName));
         old.replaceChildren(...made.childNodes);
