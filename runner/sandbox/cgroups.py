@@ -8,7 +8,7 @@ import errno
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -124,8 +124,21 @@ class Group:
         self._memory, self._pids, self._names = memory, pids, names
 
     def add(self, pid: int) -> None:
+        """Move a process here, unless it is here."""
         for folder in {self._memory, self._pids}:
-            (folder / "cgroup.procs").write_text(str(pid))
+            processes = folder / "cgroup.procs"
+            if str(pid) not in processes.read_text().split():
+                processes.write_text(str(pid))
+
+    @contextmanager
+    def entries(self) -> Iterator[list[int]]:
+        """What a process of one thread writes 0 to in order to move here; nothing in version 2, which has no such way.
+
+        While one process moves another, the kernel lets no process of the host begin or end, for some milliseconds.
+        """
+        files = [folder / "tasks" for folder in (self._memory, self._pids) if self._names is _V1]
+        with ExitStack() as opened:
+            yield [opened.enter_context(file.open("wb", buffering=0)).fileno() for file in files]
 
     def seen(self) -> Kernel:
         """What the kernel counted. It also kills processes of a group for want of memory above it, or on the host."""

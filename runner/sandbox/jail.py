@@ -32,7 +32,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -270,8 +270,8 @@ class Jailer:
             stack.callback(box.close)
             stack.callback(box.kill)  # it must not outlive this call
             self._check_lockdown(box, network=order.network)
-            for pid in box.pids[1:]:
-                _put_in(group, pid)  # the engine, which may have been forked before the warden was put there
+            for pid in box.pids:
+                _put_in(group, pid)  # the engine may have been forked before the warden was put there
 
             def kernel() -> Kernel | None:
                 return group.seen() if group is not None else None
@@ -349,6 +349,7 @@ class Jailer:
             "targets": targets,
             "divided": self._needs_warden(session),
             "warden_fds": len(session.warden_fds),
+            "entries": 0,
             "warden": session.verification_limits,
             "channel": CHANNEL,
             "limits": session.limits,
@@ -357,18 +358,17 @@ class Jailer:
             "show": shown if self.build.namespaces == "own" else [],
             "readable": [target for _, target in shown],
         }
-        order_fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            handed = [order_fd, *(session.fds[target] for target in targets), *session.warden_fds]
+        ways_in: AbstractContextManager[list[int]] = nullcontext([]) if group is None else group.entries()
+        with path.open("rb") as order_file, ways_in as entries:
+            request["entries"] = len(entries)
+            fds = [order_file.fileno(), *(session.fds[target] for target in targets), *session.warden_fds, *entries]
             return zygote.start(
                 request,
-                handed,
+                fds,
                 processes=1 + self._needs_warden(session),
                 # The kernel takes some milliseconds to move a process; at the same time the box locks itself down.
-                forked=lambda pid: _put_in(group, pid),
+                forked=lambda pid: None if entries else _put_in(group, pid),
             )
-        finally:
-            os.close(order_fd)
 
     def _needs_warden(self, session: Session) -> bool:
         """Whether the box gets a warden: without rules it needs none."""

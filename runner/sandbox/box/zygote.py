@@ -69,6 +69,7 @@ class BoxRequest(TypedDict):
     targets: list[int]  # the numbers of its descriptors
     divided: bool  # it has a warden
     warden_fds: int  # how many descriptors of the warden follow
+    entries: int  # and after those, how many by which it moves into its control group
     warden: limits.KernelLimits
     channel: int
     limits: limits.KernelLimits
@@ -264,7 +265,10 @@ def become_box(zygote: Zygote, fds: list[int], parent: int) -> NoReturn:
     try:
         with os.fdopen(fds[2], "rb", closefd=False) as file:
             request: BoxRequest = json.load(file)
-        order, gate = _arrange_descriptors(request, fds)
+        entries = len(fds) - request["entries"]
+        for fd in fds[entries:]:
+            os.write(fd, b"0")
+        order, gate = _arrange_descriptors(request, fds[:entries])
         engine = _divide(zygote, request, parent, gate)
         os.write(gate, GO)
         if os.read(gate, 1) != GO:

@@ -3,7 +3,10 @@
 import os
 import shutil
 import socket
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -109,6 +112,8 @@ def test_the_network_is_there_only_for_a_job_that_may_use_it(tmp_path, build, ne
         snippet = f"""
 import os
 import socket
+import subprocess
+import sys
 def main(order):
     try:
         socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 5).close()
@@ -166,13 +171,41 @@ def test_a_delegated_group_of_version_2_takes_boxes(tmp_path):
         (made,) = service.glob("ade-*")
         assert int((made / "memory.max").read_text()) == 116 * 1024 * 1024
         assert int((made / "pids.max").read_text()) == 66
+        (made / "cgroup.procs").write_text("")  # as the kernel makes it
         group.add(4711)
         assert (made / "cgroup.procs").read_text() == "4711"
+        with group.entries() as entries:
+            assert entries == []  # only others can move a process
         (made / "memory.events").write_text("low 0\noom 1\noom_kill 1\n")
         (made / "pids.events").write_text("max 3\n")
         (made / "memory.peak").write_text(str(50 * 1024 * 1024))
         seen = group.seen()
     assert (seen.out_of_memory, seen.too_many_processes, seen.peak_mb) == (True, True, 50)
+
+
+def test_a_process_that_is_in_its_group_is_not_moved_again(tmp_path):
+    found, service = fake_v2(tmp_path, delegated=True)
+    with found.group("acme-1", memory_mb=100, processes=2) as group:
+        (made,) = service.glob("ade-*")
+        (made / "cgroup.procs").write_text("17\n4711\n")
+        group.add(4711)
+        assert (made / "cgroup.procs").read_text() == "17\n4711\n"
+
+
+def test_a_process_moves_itself_into_its_group():
+    found = Cgroups.find()
+    if found is None:
+        pytest.skip("needs control groups")
+    with found.group("moves-itself", memory_mb=100, processes=2) as group, group.entries() as entries:
+        if not entries:
+            pytest.skip("needs control groups of version 1")
+        command = (
+            "import os, sys; [os.write(int(fd), b'0') for fd in sys.argv[1:]]; print(open('/proc/self/cgroup').read())"
+        )
+        words = [sys.executable, "-c", command, *map(str, entries)]
+        said = subprocess.run(words, pass_fds=entries, stdout=subprocess.PIPE, text=True, check=True).stdout
+    places = dict(line.split(":", 2)[1:] for line in said.splitlines() if line)
+    assert all(Path(places[kind]).name.startswith("ade-") for kind in ("memory", "pids"))
 
 
 @pytest.mark.parametrize(
