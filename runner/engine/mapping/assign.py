@@ -17,7 +17,8 @@ class Rank(NamedTuple):
     weight: float
 
 
-# Asked before a group is settled, with what was chosen so far: whether the pair still holds.
+# Takes a column, a field and what was chosen so far (column -> field), just before the pair's group is decided: whether
+# the pair still holds.
 StillHolds = Callable[[int, int, Mapping[int, int]], bool]
 
 

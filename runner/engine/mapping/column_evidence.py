@@ -24,14 +24,14 @@ MOST_BY_NEARNESS: Final = 0.0
 PER_NEAR_ALWAYS: Final = 0.3
 PER_AGREEMENT: Final = 3.0
 AGREES: Final = 0.3  # nearness of values that do not speak against a field, though they are not its allowed ones
-_MOST: Final = 3.0  # log-odds that letters alone may give
+_MOST_BY_LETTERS: Final = 3.0  # log-odds that letters alone may give
 MOST_LOG_ODDS: Final = 30.0  # that become odds
 _FAR: Final = SimilarHeader(0.0, "")
 _NOWHERE: Final = Near()
 _NOTHING: Final = frozenset[str]()
 _NOBODY: Final = "\0"  # the name of no field
-_OF_HEADERS: Final = frozenset({"alike", "same_words", "meaning", "confirmed", "said", "near", "described"})
-_OF_SIMILAR: Final = frozenset({"similar_words", "alike", "alike_squared"})
+_HEADER_NUMBERS: Final = frozenset({"alike", "same_words", "meaning", "confirmed", "said", "near", "described"})
+_SIMILARITY_NUMBERS: Final = frozenset({"similar_words", "alike", "alike_squared"})
 _NO_REASONS: Final = frozenset({"near_other", "letters", "letters_lead", "nothing_said"})
 
 
@@ -64,23 +64,23 @@ class ColumnEvidence:
         # Concept -> how plainly the header means it.
         self._meaning = dict(knowledge.concepts_of(column.headers[0])) if column.headers else {}
         # What was learnt of this very header.
-        self._exact = next((memory for h in column.headers if (memory := recall.exact(h)) is not None), None)
+        self._confirmed_about_header = next(
+            (memory for h in column.headers if (memory := recall.exact(h)) is not None), None
+        )
         self._likely = likely
         self._learnt = len(recall) > 0
-        self._numbers_by_field: dict[
-            int, dict[str, float]
-        ] = {}  # what each field's numbers are, once they were asked for
+        # The numbers of each field, once they were asked for.
+        self._numbers_by_field: dict[int, dict[str, float]] = {}
         self._tested_values: dict[int, dict[str, float]] = {}  # of fields whose type, pattern or values are tested
-        self._numbers_by_meaning: dict[
-            tuple[tuple[str, ...], frozenset[str]], dict[str, float]
-        ] = {}  # by a field's concepts
+        # By a field's concepts and those that it is in part.
+        self._numbers_by_meaning: dict[tuple[tuple[str, ...], frozenset[str]], dict[str, float]] = {}
         self.contrary: dict[int, str] = {}  # fields that the header contradicts, and in what
         self.headers = target.names.like(column.headers)  # field -> how alike, for those with a name like the header
         self.named = frozenset(n for n, likeness in self.headers.items() if likeness.exact is not None)
         self._of_role = target.names.of_role(column.headers)
         is_same = any(likeness.alike >= SAME_WORDS * PART for likeness in self.headers.values())
         self._near_to = {} if is_same else target.near(column.headers, column.sample.texts)
-        confirmed = () if self._exact is None else self._exact.labels()
+        confirmed = () if self._confirmed_about_header is None else self._confirmed_about_header.labels()
         # Fields that the header says something about, be it its words, what they mean or what was confirmed.
         self._fields_concerned = self.headers.keys() | {n for name in self._meaning for n in target.akin.get(name, ())}
         self._fields_concerned |= {target.called[name] for name in confirmed if name in target.called}
@@ -104,8 +104,8 @@ class ColumnEvidence:
         remembered; neighbours and Python rules are not among them."""
         if n not in self._numbers_by_field:
             numbers = self._compute_numbers(n)
-            if n in self._near_to and (raised := self._nearness_bonus(n, model().pair["prior"] + weighed(numbers))):
-                numbers["nearness"] = raised
+            if n in self._near_to and (bonus := self._nearness_bonus(n, model().pair["prior"] + weighed(numbers))):
+                numbers["nearness"] = bonus
             self._numbers_by_field[n] = numbers
         return self._numbers_by_field[n]
 
@@ -113,6 +113,7 @@ class ColumnEvidence:
         """Return by how much nearness in words and values raises a pair's log-odds, which are `total` without it."""
         near = self._near_to[n]
         nearness = near.words + near.values
+        # The smaller of the total with nearness and the most that nearness may lead to, without an edge between them.
         softened_minimum = -log(exp(-total - PER_NEAR * nearness) + exp(-MOST_BY_NEARNESS))
         return (
             max(0.0, softened_minimum - total) + PER_NEAR_ALWAYS * nearness + PER_AGREEMENT * near.words * near.values
@@ -145,8 +146,8 @@ class ColumnEvidence:
         if n in self._near_to and (described := self._near_to[n].described):
             numbers["described"] = described
         if meant.get("meaning_plain") and "similar_words" in numbers:  # the same knowledge twice
-            numbers = {name: x for name, x in numbers.items() if name not in _OF_SIMILAR}
-        if _OF_HEADERS.isdisjoint(numbers):
+            numbers = {name: x for name, x in numbers.items() if name not in _SIMILARITY_NUMBERS}
+        if _HEADER_NUMBERS.isdisjoint(numbers):
             numbers["nothing_said"] = 1.0
             if self._target.crowd and n not in self._near_to:
                 numbers["many_fields"] = self._target.crowd
@@ -170,7 +171,7 @@ class ColumnEvidence:
     def _is_of_other_role(self, n: int, meant: Mapping[str, float]) -> bool:
         """Whether the header names the field's thing for somebody else (`Owner street` for `street`) and neither means
         the field plainly nor was confirmed."""
-        if self._of_role is None or n in self._of_role or self._exact is not None:
+        if self._of_role is None or n in self._of_role or self._confirmed_about_header is not None:
             return False
         meaning = meant.get("meaning", 0.0)
         return meaning < PLAIN and (meaning > 0 or n in self.headers)
@@ -221,7 +222,7 @@ class ColumnEvidence:
         return totals
 
     def like(self, n: int) -> str:
-        """Return the confirmed header of a field that is most like this one; empty if there is none."""
+        """Return the confirmed header of field number `n` that is most like this one; empty if there is none."""
         return self._likely.nearest.get(self._target.fields[n].name, _FAR).text
 
     def _meaning_numbers(self, n: int | None) -> dict[str, float]:
@@ -233,35 +234,35 @@ class ColumnEvidence:
             return remembered
         numbers = self._numbers_by_meaning[concepts, kin] = {}
         own_score = max((self._meaning.get(name, 0.0) for name in concepts), default=0.0)
-        other_meaning = max(
+        other_score, other_concept = max(
             ((score, name) for name, score in self._meaning.items() if name not in concepts and name not in kin),
             default=(0.0, ""),
         )
         if own_score:
             numbers["meaning"] = own_score
             numbers["meaning_plain"] = float(own_score >= PLAIN)
-        if other_meaning[0] > own_score:
-            numbers["other_meaning"] = other_meaning[0] - own_score
-            if other_meaning[1] not in self._target.being:
-                numbers["foreign"] = other_meaning[0] - own_score
-            if knowledge.is_technical(other_meaning[1]):
+        if other_score > own_score:
+            numbers["other_meaning"] = other_score - own_score
+            if other_concept not in self._target.being:
+                numbers["foreign"] = other_score - own_score
+            if knowledge.is_technical(other_concept):
                 numbers["technical"] = 1.0
         return numbers
 
     def _confirmed_numbers(self, field: str, meant: Container[str]) -> dict[str, float]:
         """Return the named numbers of what people or earlier files confirmed about exactly this header, for or against
-        `field`; empty if nothing was."""
-        exact = self._exact
-        if exact is None:
+        `field`; empty if nothing was. `meant`: names of the numbers of the header's meaning."""
+        confirmed = self._confirmed_about_header
+        if confirmed is None:
             return {}
-        if exact.person_field is not None:
-            return {"said" if exact.person_field == field else "said_other": 1.0}
+        if confirmed.person_field is not None:
+            return {"said" if confirmed.person_field == field else "said_other": 1.0}
         if "technical" in meant:  # counts alone do not make a row number an identifier
             return {}
         numbers: dict[str, float] = {}
-        if share := exact.share(field):
+        if share := confirmed.share(field):
             numbers["confirmed"] = share
-            numbers["confirmed_often"] = share * min(3.0, log2(1 + exact.count(field)))
+            numbers["confirmed_often"] = share * min(3.0, log2(1 + confirmed.count(field)))
         if share < 1:
             numbers["confirmed_other"] = 1 - share
         return numbers
@@ -270,13 +271,13 @@ class ColumnEvidence:
         """Return what learnt headers of other spelling say about `field`: its log-odds, its lead over the next field,
         the likeness of its most similar header and that of the most similar header of any other field."""
         likely = self._likely
-        own_chance = likely.chances.get(field, -_MOST)
+        own_chance = likely.chances.get(field, -_MOST_BY_LETTERS)
         likeliest_field, best_chance, second_chance = likely.best
         lead = own_chance - (second_chance if likeliest_field == field else best_chance)
         closest_field, alike, next_alike = likely.closest
         return (
-            -_MOST if own_chance < -_MOST else min(_MOST, own_chance),
-            -_MOST if lead < -_MOST else min(_MOST, lead),
+            -_MOST_BY_LETTERS if own_chance < -_MOST_BY_LETTERS else min(_MOST_BY_LETTERS, own_chance),
+            -_MOST_BY_LETTERS if lead < -_MOST_BY_LETTERS else min(_MOST_BY_LETTERS, lead),
             likely.nearest.get(field, _FAR).likeness,
             next_alike if closest_field == field else alike,
         )

@@ -42,9 +42,9 @@ CONTRARY: Final = {  # what is worth a report; a column of another thing is just
     COUNTED: "has a number by which things are called where the field counts them, or the other way round",
 }
 _YEARS: Final = range(1900, 2100)
-_LATER: Final = frozenset({"2", "3", "02", "03"})  # of more than one; a `Zip4` or `ICD-10` is the only one
+_LATER_NUMBERS: Final = frozenset({"2", "3", "02", "03"})  # of more than one; a `Zip4` or `ICD-10` is the only one
 _RANKS: Final = {"primary": 1, "secondary": 2}
-_THINGS: Final = frozenset(
+_THING_WORDS: Final = frozenset(
     {"company", "country", "city", "state", "region", "street", "department", "bank", "school", "project", "product"}
 )
 _IN_AND_OUT: Final = frozenset({"in", "out"})  # at the end of a header; elsewhere `in` is a word like any other
@@ -141,7 +141,8 @@ class FieldStated:
             self.measure = self.measure._replace(units={**self.measure.units, PERCENT: frozenset({PERCENT})})
 
     def contradiction(self, header: str) -> str:
-        """Name what a header contradicts the field in (UNIT, CURRENCY, NUMBER, OPPOSITE …); empty if in nothing."""
+        """Name what a header contradicts the field in, the plainest first (UNIT, CURRENCY, NUMBER, OPPOSITE, OUTDATED,
+        COUNTED, ANOTHER); empty if in nothing."""
         header_states = statements_in(header)
         if header_states.measure is not NOTHING:
             if differs := header_states.measure.contradicts(self.measure):
@@ -161,10 +162,9 @@ class FieldStated:
     def is_another_one(self, header: str) -> bool:
         """Whether only one of the two, the header or the field, is the second of its kind or a later one: `Phone 2` for
         `phone`."""
-        header_states = statements_in(header)
-        return (_is_second(header_states) and not self.numbers) or (
-            not header_states.numbers and any(map(_is_second, self._names))
-        )
+        stated = statements_in(header)
+        is_header_second = _is_second(stated) and not self.numbers
+        return is_header_second or (not stated.numbers and any(map(_is_second, self._names)))
 
     def leaves_open(self, header: str, other: str) -> bool:
         """Whether two headers differ only by opposite words and the field has neither of them: `Qty ordered` and `Qty
@@ -195,7 +195,7 @@ class FieldStated:
     def _is_of_another(self, header: Stated) -> bool:
         """Whether a header names something that belongs to the field's subject instead of the subject itself: `Employee
         firm name` for `employee_name`. A customer's company is the customer."""
-        things = [word for word in header.order[:-1] if word in _THINGS]
+        things = [word for word in header.order[:-1] if word in _THING_WORDS]
         next_to_last = header.order[-2] if len(header.order) > 2 else ""
         if (
             things != [next_to_last]
@@ -238,7 +238,7 @@ def _counts(name: Stated) -> bool:
 
 
 def _calls(name: Stated) -> bool:
-    """Whether a text is `guest number` or the like."""
+    """Whether a name's statements say that it calls things by numbers, as `guest number` does."""
     return len(name.order) > 1 and name.order[-1] == "number" and not _counts(name)
 
 
@@ -246,7 +246,7 @@ def _is_second(name: Stated) -> bool:
     """Whether a name's statements say that it is the second of its kind or later: `Phone 2`, `Second address`,
     `email2`."""
     last = LETTERS_OR_DIGITS.findall(name.tokens[-1])[-1] if name.tokens else ""
-    ordinals = {int(last)} if last in _LATER else {_contrasts().ordinals.get(t, 0) for t in name.tokens}
+    ordinals = {int(last)} if last in _LATER_NUMBERS else {_contrasts().ordinals.get(t, 0) for t in name.tokens}
     return max(ordinals | {_RANKS.get(w, 0) for w in name.words}) > 1 and not measure(name.tokens[-1]).units
 
 

@@ -23,6 +23,7 @@ from runner.engine.memory.recall import Recall
 
 MOST_COMPARISONS: Final = 200_000
 PER_POINT: Final = 12.0  # log-odds of a point that a Python rule gives
+_ROUNDED: Final = 0.005  # log-odds from which a contribution is not rounded to nothing
 LIKE: Final = "memory:like"
 _NOTHING: Final = frozenset[str]()
 _OF_VALUES: Final = frozenset({
@@ -166,7 +167,7 @@ class Weigher:
         }
 
     def named(self, at: int) -> frozenset[int]:
-        """Return the fields one of whose names the column's header is."""
+        """Return the numbers of the fields one of whose names the header of the column at a position is."""
         return self._columns[at].named
 
     def is_another_one(self, at: int, n: int) -> bool:
@@ -183,7 +184,8 @@ class Weigher:
         return [bool(other) and self._target.statements_of(field).leaves_open(headers[0], other) for other in others]
 
     def contrary(self, at: int) -> Mapping[int, str]:
-        """Return the fields that a column would be like but for what its header contradicts them in."""
+        """Return the fields that the column at a position would be like but for what its header contradicts them in:
+        field -> a key of CONTRARY, or ANOTHER. Only of fields whose evidence was asked for."""
         return self._columns[at].contrary
 
     def odd_kind(self, sample: Sample, n: int) -> str:
@@ -223,7 +225,7 @@ class Weigher:
         return [self._target.called[name] for name, points in self._detected.get(at, {}).items() if points]
 
     def _rule_points(self, at: int, n: int) -> float:
-        """Return the sum of the points that Python rules give a pair."""
+        """Return the sum of the points that Python rules give a pair; 0 without rules."""
         return round(sum(c.delta for c in self._detected.get(at, {}).get(self._target.fields[n].name, ())), 4)
 
     def _neighbour_scores(self) -> dict[int, dict[int, float]]:
@@ -277,6 +279,6 @@ def contributions(pair: Evidence, field: Field, values: Iterable[str]) -> tuple[
         elif rule == LIKE and pair.like:
             rule = f"{LIKE} {pair.like}"
         log_odds_by_rule[rule] = log_odds_by_rule.get(rule, 0.0) + weights[name] * number
-    parts = [Contribution(rule, round(delta, 2)) for rule, delta in log_odds_by_rule.items() if abs(delta) >= 0.005]
+    parts = [Contribution(rule, round(delta, 2)) for rule, delta in log_odds_by_rule.items() if abs(delta) >= _ROUNDED]
     points = (Contribution(c.rule, round(PER_POINT * c.delta, 2)) for c in pair.points)
     return (*points, *sorted(parts, key=lambda c: (c.rule == "prior", -abs(c.delta))))

@@ -19,7 +19,7 @@ from runner.engine.mapping.knowledge import (
 )
 
 # Words that follow each other -> the word that they mean together.
-_PAIRS: Final = {
+_MEANT_TOGETHER: Final = {
     ("mail",): ("email",),
     ("e", "mailing"): ("email",),
     ("e", "mailing", "address"): ("email",),
@@ -42,6 +42,7 @@ _NOWHERE: Final = frozenset[int]()
 NO_STEMS: Final[_Stems] = {}
 # Likeness of a header that is a name, has its words, or shares them all but for slips.
 EXACT: Final = 1.0
+SAME_ESSENCE: Final = 0.97  # without what is in brackets
 SAME_WORDS: Final = 0.95
 FUZZY: Final = 0.9
 DISTINGUISHING: Final = 1.5  # weight of words that together tell a field from others
@@ -49,8 +50,8 @@ SIMILAR: Final = 0.7  # what a word counts that often stands for another
 LEAST_LIKENESS: Final = 0.2
 PART: Final = 0.95  # the last part of a stacked header says a little less than the whole
 SUBJECT: Final = 3  # fields that have the word for what all rows are about
-_KINDS: Final = ("name", "label", "synonym")
-_PARTS: Final = 4  # ranks of last parts come after those of whole headers
+_KINDS_OF_NAMES: Final = ("name", "label", "synonym")
+_RANKS_OF_WHOLE: Final = 4  # ranks of last parts come after those of whole headers
 REPLACED: Final = 0.5  # what is left of a likeness where each side has a word that the other has not
 
 
@@ -65,7 +66,7 @@ def words(text: str) -> frozenset[str]:
     at = 0
     while at < len(spelled):
         for size in (3, 2, 1):
-            pair = _PAIRS.get(tuple(spelled[at : at + size]))
+            pair = _MEANT_TOGETHER.get(tuple(spelled[at : at + size]))
             if pair is not None and at + size <= len(spelled):
                 content_words += pair
                 at += size
@@ -107,7 +108,7 @@ def likeness(header: str, name: str, stems: _Stems = NO_STEMS) -> float:
         return EXACT
     bare = essence(header)
     if bare and bare in (spelled_name, without_asides(spelled_name)):  # `Energy in kWh` is the energy_kwh
-        return 0.97
+        return SAME_ESSENCE
     header_words, name_words = bare_words(header), words(name)
     if not header_words or not name_words:
         return 0.0
@@ -171,7 +172,7 @@ def _is_distinct(common: Mapping[str, float], stems: _Stems) -> bool:
 
 
 def _are_slips(words_of_one: frozenset[str], words_of_other: frozenset[str]) -> bool:
-    """Whether each word is a slip of each of the others."""
+    """Whether each word of one side is a slip of each of the other's; True if a side has none."""
     return all(is_slip(a, b) for a in words_of_one for b in words_of_other)
 
 
@@ -196,7 +197,8 @@ def are_numbered(header: str, other: str) -> bool:
 
 
 def extra_words(header: str, name: str) -> frozenset[str] | None:
-    """Return what a header says more than a name, but for words such as `primary`; None if it lacks something."""
+    """Return the words that a header has more than a name, but for numbers and words such as `primary`; None if it
+    lacks a word of the name that is not generic."""
     _, header_only, name_only = _compare_words(bare_words(header), words(name))
     return None if _is_specific(name_only) else unqualified(frozenset(header_only))
 
@@ -207,15 +209,20 @@ def count_specific(header_words: frozenset[str], name_words: frozenset[str]) -> 
     return sum(_weight(word) == 1 for word in header_only | name_only)
 
 
-def _compare_words(
-    header_words: frozenset[str], name_words: frozenset[str]
-) -> tuple[dict[str, float], set[str], set[str]]:
-    """Split the words of a header and a name into shared ones with their weights, those of the header alone and those
-    of the name alone; slips and synonyms count as shared, at a lower weight."""
+class _ComparedWords(NamedTuple):
+    """The words of a header and a name."""
+
+    shared: dict[str, float]  # with their weights
+    header_only: set[str]
+    name_only: set[str]
+
+
+def _compare_words(header_words: frozenset[str], name_words: frozenset[str]) -> _ComparedWords:
+    """Compare the words of a header with those of a name; slips and synonyms count as shared, at a lower weight."""
     shared = {word: _weight(word) for word in header_words & name_words}
     header_only, name_only = set(header_words - name_words), set(name_words - header_words)
     for word in sorted(header_only):
-        twin, twin_weight = next(((w, 0.9) for w in sorted(name_only) if is_slip(word, w)), (None, 0.0))
+        twin, twin_weight = next(((w, FUZZY) for w in sorted(name_only) if is_slip(word, w)), (None, 0.0))
         if twin is None:
             twin, twin_weight = next(((w, SIMILAR) for w in sorted(name_only) if w in similar_to(word)), (None, 0.0))
         if twin is not None:
@@ -227,7 +234,7 @@ def _compare_words(
     shared_words = name_words - name_only
     # `State/Province` is the state: a synonym of a shared word says nothing more.
     header_only = {word for word in header_only if similar_to(word).isdisjoint(shared_words)}
-    return shared, header_only, name_only
+    return _ComparedWords(shared, header_only, name_only)
 
 
 def _rarity(field_count: int) -> float:
@@ -282,7 +289,7 @@ class FieldNames:
         """Index the names of all fields by word and by spelling. `wide`: the table is too wide to compare every header
         with every name, so that `like` finds equal ones only."""
         self._fields = fields
-        self._index_names = _index_names(fields)
+        self._names_by_spelling = _index_names(fields)
         self._wide = wide
         self._fields_by_word: dict[str, list[int]] = {}  # word -> fields of which a name has it
         self._fields_by_spelling: dict[tuple[str, ...], list[int]] = {}  # a name's words -> fields
@@ -327,18 +334,18 @@ class FieldNames:
             coverage(header_words, words(name)) == "replaced" for name, _ in field.names
         )
 
-    def numbers(self, headers: tuple[str, ...], found_likeness: Likeness) -> dict[str, float]:
+    def numbers(self, headers: tuple[str, ...], likeness_found: Likeness) -> dict[str, float]:
         """Convert the likeness that `like` found between a column and a field into named numbers for the matcher."""
-        if found_likeness.exact is not None:
-            return {"exact": found_likeness.alike}
-        if found_likeness.alike >= SAME_WORDS * PART:
+        if likeness_found.exact is not None:
+            return {"exact": likeness_found.alike}
+        if likeness_found.alike >= SAME_WORDS * PART:
             return {"same_words": 1.0}
         numbers = (
-            {"alike": found_likeness.alike, "alike_squared": found_likeness.alike * found_likeness.alike}
-            if found_likeness.alike >= LEAST_LIKENESS
+            {"alike": likeness_found.alike, "alike_squared": likeness_found.alike * likeness_found.alike}
+            if likeness_found.alike >= LEAST_LIKENESS
             else {}
         )
-        header_words, name_words = bare_words(headers[0]), words(found_likeness.name)
+        header_words, name_words = bare_words(headers[0]), words(likeness_found.name)
         if kind_of_coverage := coverage(header_words, name_words, self._stems):
             numbers[kind_of_coverage] = 1.0
         if kind_of_coverage in {None, "inside"} and self._lacks_only_the_subject(header_words, name_words):
@@ -379,14 +386,15 @@ class FieldNames:
         role (`of_role`) the last part of a stacked header names only fields of that role."""
         likenesses: dict[int, Likeness] = {}
         for part, header in enumerate(headers):
-            for n, kind, name in self._index_names.get(joined(header), ()):
+            for n, rank_of_kind, name in self._names_by_spelling.get(joined(header), ()):
                 if part and of_role is not None and n not in of_role:
                     continue
-                is_name_itself = kind == 1 and header.strip().casefold() == self._fields[n].name.casefold()
-                rank = kind - is_name_itself + _PARTS * part
+                is_name_itself = rank_of_kind == 1 and header.strip().casefold() == self._fields[n].name.casefold()
+                rank = rank_of_kind - is_name_itself + _RANKS_OF_WHOLE * part
                 known_rank = likenesses.get(n, UNLIKE).exact
                 if known_rank is None or rank < known_rank:
-                    likenesses[n] = Likeness(PART if part else EXACT, name, _KINDS[kind - 1], rank)
+                    kind = _KINDS_OF_NAMES[rank_of_kind - 1]
+                    likenesses[n] = Likeness(PART if part else EXACT, name, kind, rank)
         return likenesses
 
     def _most_like_name(self, headers: tuple[str, ...], field: Field) -> Likeness:
@@ -400,11 +408,19 @@ class FieldNames:
         return best
 
 
-def _index_names(fields: Sequence[Field]) -> dict[str, list[tuple[int, int, str]]]:
-    """Map every normalized name of every field to (field, rank of that kind of name, the name as declared)."""
-    index: dict[str, list[tuple[int, int, str]]] = {}
+class _IndexedName(NamedTuple):
+    """A name of a field."""
+
+    field: int
+    rank: int  # of that kind of name: 1 for names, 2 for labels, 3 for synonyms
+    name: str  # as declared
+
+
+def _index_names(fields: Sequence[Field]) -> dict[str, list[_IndexedName]]:
+    """Map every name of every field, joined as headers are to be compared, to the fields that have it."""
+    index: dict[str, list[_IndexedName]] = {}
     for n, field in enumerate(fields):
         for name, kind in field.names:
             if key := joined(name):
-                index.setdefault(key, []).append((n, 1 + _KINDS.index(kind), name))
+                index.setdefault(key, []).append(_IndexedName(n, 1 + _KINDS_OF_NAMES.index(kind), name))
     return index

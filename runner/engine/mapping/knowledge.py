@@ -18,23 +18,23 @@ from typing import Any, Final, NamedTuple
 
 from runner.engine.common.spelling import LETTERS_OR_DIGITS, normalized, without_asides
 
-_LONGEST: Final = 40  # letters of a word that is taken apart
-_SHORTEST: Final = 4
-_UNKNOWN: Final = 1.3  # what a letter costs that is part of no word
-_CUT: Final = 3  # letters that are left of a word that was cut off
-_EXACT, _MODIFIED, _NUMBERED = 1.0, 0.9, 0.8
-_AMBIGUOUS: Final = 0.6
-_LESSER: Final = 0.54  # what a header may mean, but a field of this name does not
-_PREFIXED: Final = 0.7  # a phrase behind initials that are no word: `NPC submitted date`
+_LONGEST_COMPOUND: Final = 40  # letters of a word that is taken apart
+_SHORTEST_COMPOUND: Final = 4
+_COST_OF_UNKNOWN_LETTER: Final = 1.3  # what a letter costs that is part of no word
+_LETTERS_OF_CUT_WORD: Final = 3  # letters that are left of a word that was cut off
+_EXACT_SCORE, _MODIFIED_SCORE, _NUMBERED_SCORE = 1.0, 0.9, 0.8
+_AMBIGUOUS_SCORE: Final = 0.6
+_LESSER_SCORE: Final = 0.54  # what a header may mean, but a field of this name does not
+_PREFIXED_SCORE: Final = 0.7  # a phrase behind initials that are no word: `NPC submitted date`
 _INITIALS: Final = re.compile("[bcdfghjklmnpqrstvwxz]{2,4}")
-_REST: Final = 0.55  # a phrase beside words of another meaning
-_KIND: Final = 0.7  # a special meaning as the general one: a net amount as an amount
+_PART_SCORE: Final = 0.55  # a phrase beside words of another meaning
+_GENERAL_SCORE: Final = 0.7  # a special meaning as the general one: a net amount as an amount
 _OF_HEADS: Final = frozenset(
     {"date", "email", "phone", "url", "time", "place", "region", "postcode", "country", "money"}
 )
 _BOUNDS: Final = frozenset({"start", "end"})  # where a range begins and ends: also `from` and `to`
 _PREPOSITIONS: Final = frozenset({"of", "at", "in", "for", "by", "on", "per", "with"})
-_USUAL: Final = frozenset({"to", "new", "current", "primary"})  # opposites that say little by themselves
+_SAY_LITTLE: Final = frozenset({"to", "new", "current", "primary"})  # opposites that say little by themselves
 _UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
 
 
@@ -110,8 +110,8 @@ def _score_ambiguous(names: str) -> dict[str, float]:
     """Parse one entry of `ambiguous` in knowledge.json: concept -> score; concepts behind a semicolon are less
     likely."""
     likely, _, lesser = names.partition("; ")
-    scores = dict.fromkeys(likely.split(", "), _AMBIGUOUS)
-    return scores | dict.fromkeys(lesser.split(", ") if lesser else (), _LESSER)
+    scores = dict.fromkeys(likely.split(", "), _AMBIGUOUS_SCORE)
+    return scores | dict.fromkeys(lesser.split(", ") if lesser else (), _LESSER_SCORE)
 
 
 def _spelled(text: str) -> tuple[str, ...]:
@@ -159,8 +159,8 @@ def _spellings_by_start(spellings: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Map the starts of long spellings to those spellings, to recognize words that a header cuts off."""
     by_start: dict[str, list[str]] = {}
     for spelling in spellings:
-        if len(spelling) > _CUT + 1 and spelling.isascii():
-            for size in range(_CUT, len(spelling)):
+        if len(spelling) > _LETTERS_OF_CUT_WORD + 1 and spelling.isascii():
+            for size in range(_LETTERS_OF_CUT_WORD, len(spelling)):
                 by_start.setdefault(spelling[:size], []).append(spelling)
     return {start: tuple(words) for start, words in by_start.items()}
 
@@ -216,7 +216,8 @@ def _knowledge() -> _Knowledge:
         frozenset(raw["modifiers"].split()),
         {normalized(short): _score_ambiguous(names) for short, names in raw["ambiguous"].items()},
         frozenset(raw["preferred"].split()),
-        frozenset(" ".join((raw["qualifiers"], raw["roles"], *raw["opposites"])).replace("/", " ").split()) - _USUAL,
+        frozenset(" ".join((raw["qualifiers"], raw["roles"], *raw["opposites"])).replace("/", " ").split())
+        - _SAY_LITTLE,
         _index_opposites(raw["opposites"]),
         {tail: (alone.get(tail) or spellings[tail]) for tail in map(normalized, raw["tails"].split())},
         frozenset(raw["roles"].split()),
@@ -275,12 +276,13 @@ def unqualified(words: frozenset[str]) -> frozenset[str]:
 
 
 def similar_to(word: str) -> frozenset[str]:
-    """Return the words that often stand for it, and it for them: type and class, begin and start."""
+    """Return the words that often stand for a word, and it for them, with the word itself: type and class, begin and
+    start; empty without any."""
     return _knowledge().similar.get(word, frozenset())
 
 
 def is_word(text: str) -> bool:
-    """Whether it is a word of its own, which no slip of the pen made of another."""
+    """Whether a text, without blanks, is a known spelling of a word, and so no slip of another one."""
     return text in _knowledge().spellings
 
 
@@ -299,18 +301,18 @@ def understood(header: str) -> Meaning:
     while at < len(parts):
         part = parts[at]
         part_words: tuple[str, ...] = (part,)
-        hits = size = len(part)
+        known_letters = size = len(part)
         if set_phrase := _set_phrase(parts, at):
             run, part_words = set_phrase
-            hits = size = sum(map(len, run))
+            known_letters = size = sum(map(len, run))
             at += len(run) - 1
         elif part == "n" and at == 0 and len(parts) > 1:
             part_words = ("count",)
         elif not part.isdecimal():
-            part_words, hits = split_words(part, last=at == len(parts) - 1)
+            part_words, known_letters = split_words(part, ends_header=at == len(parts) - 1)
         words += part_words
         letters += size
-        known += hits
+        known += known_letters
         at += 1
     return Meaning(tuple(words), known / letters if letters else 0.0)
 
@@ -324,76 +326,83 @@ def _spelled_out(header: str) -> str:
 
 
 def _set_phrase(parts: tuple[str, ...], at: int) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return the longest phrase of the parts that starts `at` one of them, and what it means; None if none does."""
+    """Return the longest fixed phrase (`sayings`) that starts `at` one of a header's parts: its parts and the words
+    that it means; None if none starts there."""
     runs = _knowledge().sayings.get(parts[at], ())
     return next((phrase for phrase in runs if parts[at : at + len(phrase[0])] == phrase[0]), None)
 
 
-@lru_cache(maxsize=8192)
-def split_words(part: str, *, last: bool = True) -> tuple[tuple[str, ...], int]:
-    """Split a run of letters into words, and count how many of its letters are part of known words.
+class SplitWords(NamedTuple):
+    """A run of letters, split into words."""
 
-    `last`: it ends a header, so its last word may be cut off.
-    """
+    words: tuple[str, ...]  # in their usual spelling; the run itself if no word is known
+    known_letters: int  # how many of its letters are part of known words
+
+
+@lru_cache(maxsize=8192)
+def split_words(part: str, *, ends_header: bool = True) -> SplitWords:
+    """Split a run of letters into words; one that `ends_header` may have its last word cut off. Cached."""
     spellings = _knowledge().spellings
     if (whole := _knowledge().alone.get(part) or spellings.get(part)) is not None:
-        return whole, len(part)
+        return SplitWords(whole, len(part))
     singular = part[:-1] if len(part) > 3 and part.endswith("s") else part
     if singular in spellings:
-        return spellings[singular], len(part)
+        return SplitWords(spellings[singular], len(part))
     if part in _knowledge().modifiers:
-        return (part,), len(part)
-    if not _SHORTEST <= len(part) <= _LONGEST:
-        return (part,), 0
-    parts_found, known = _split_cheapest(part, last=last)
-    return (parts_found, known) if len(part) - known <= (len(part) - 4) // 4 else _with_tail(part)
+        return SplitWords((part,), len(part))
+    if not _SHORTEST_COMPOUND <= len(part) <= _LONGEST_COMPOUND:
+        return SplitWords((part,), 0)
+    cheapest = _split_cheapest(part, ends_header=ends_header)
+    is_mostly_known = len(part) - cheapest.known_letters <= (len(part) - 4) // 4
+    return cheapest if is_mostly_known else _with_tail(part)
 
 
 def usual_spelling(part: str) -> tuple[str, ...]:
     """Return a run of letters or digits in its usual spelling, or the words that it is made of."""
-    return (part,) if part.isdecimal() or len(part) < 2 else split_words(part)[0]
+    return (part,) if part.isdecimal() or len(part) < 2 else split_words(part).words
 
 
-def _with_tail(part: str) -> tuple[tuple[str, ...], int]:
-    """Split a run of letters into an unknown start and a known end, and count how many letters that has.
+def _with_tail(part: str) -> SplitWords:
+    """Split a run of letters into an unknown start and a known end; the run as it is if its end is not known.
 
     `Ausleihnummer` and `Polisnr` are a number of something, whatever that is.
     """
     tails = _knowledge().tails
     for size in range(min(8, len(part) - 3), 1, -1):
         if (tail := tails.get(part[-size:])) is not None:
-            return (part[:-size], *tail), size
-    return (part,), 0
+            return SplitWords((part[:-size], *tail), size)
+    return SplitWords((part,), 0)
 
 
-def _split_cheapest(part: str, *, last: bool) -> tuple[tuple[str, ...], int]:
-    """Split a run of letters, for `split_words`, into the cheapest sequence of known words; return them and how many
-    letters they cover.
+def _split_cheapest(part: str, *, ends_header: bool) -> SplitWords:
+    """Split a run of letters, for `split_words`, into the cheapest sequence of known words.
 
-    Few words cost less, and so do long ones without letters between them. `last`: the last word may be cut off.
+    Few words cost less, and so do long ones without letters between them. If it `ends_header`, the last word may be cut
+    off.
     """
     spellings, by_start = _knowledge().spellings, _knowledge().by_start
     size = len(part)
+    # For each number of letters from the start: the least cost, the letters that are known, and the words.
     best: list[tuple[float, int, tuple[str, ...]]] = [(0.0, 0, ()), *((9e9, 0, ()) for _ in range(size))]
     for at in range(size):
         cost, known, words = best[at]
         if cost > 8e9:
             continue
-        if cost + _UNKNOWN < best[at + 1][0]:
-            best[at + 1] = (cost + _UNKNOWN, known, words)
+        if cost + _COST_OF_UNKNOWN_LETTER < best[at + 1][0]:
+            best[at + 1] = (cost + _COST_OF_UNKNOWN_LETTER, known, words)
         for end in range(at + 2, size + 1):
             piece = part[at:end]
             here = spellings.get(piece)
             price = 1.0 + (1.2 if end - at == 2 else 0.5 if end - at == 3 else 0.0)
-            if here is None and end == size and last and end - at >= _CUT and piece in by_start:
+            if here is None and end == size and ends_header and end - at >= _LETTERS_OF_CUT_WORD and piece in by_start:
                 whole = by_start[piece]
                 meant = {spellings[w] for w in whole}
-                if len(meant) == 1 or end - at >= _CUT + 1:
+                if len(meant) == 1 or end - at >= _LETTERS_OF_CUT_WORD + 1:
                     here, price = spellings[min(whole, key=len)], price + 0.7
             if here is not None and cost + price < best[end][0]:
                 best[end] = (cost + price, known + end - at, (*words, *here))
     _, known, words = best[size]
-    return words, known
+    return SplitWords(words, known)
 
 
 @lru_cache(maxsize=8192)
@@ -410,12 +419,12 @@ def essence(header: str) -> str:
 def concepts_of(header: str) -> tuple[tuple[str, float], ...]:
     """Score the concepts that a header may mean, from 0 to 1 by how plainly it says so, the plainest first; cached."""
     scores = _meanings_of_ambiguous(header) or _meanings_of_synonyms(header) | _meanings_of_whole(header)
-    if max(scores.values(), default=0.0) < _EXACT and (bare := essence(header)) != normalized(header):
+    if max(scores.values(), default=0.0) < _EXACT_SCORE and (bare := essence(header)) != normalized(header):
         scores = _meanings_of_ambiguous(bare) or scores | _meanings_of_whole(bare)
     scores = scores or _meanings_of_parts(header)
     for name, score in tuple(scores.items()):
         for kind in _knowledge().kinds.get(name, ()):
-            scores[kind] = max(scores.get(kind, 0.0), _KIND * score)
+            scores[kind] = max(scores.get(kind, 0.0), _GENERAL_SCORE * score)
     return tuple(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -432,7 +441,7 @@ def _meanings_of_synonyms(header: str) -> dict[str, float]:
     an `Address`, may hold but the street."""
     words = understood(header).words
     meanings = _knowledge().ambiguous.get(words[0], {}) if len(words) == 1 and not words[0].isdecimal() else {}
-    return dict.fromkeys(meanings, _LESSER)
+    return dict.fromkeys(meanings, _LESSER_SCORE)
 
 
 def _meanings_of_whole(header: str) -> dict[str, float]:
@@ -445,7 +454,7 @@ def _meanings_of_whole(header: str) -> dict[str, float]:
             scores[name] = max(scores.get(name, 0.0), score * meaning.known)
     first, rest = meaning.words[:1], meaning.words[1:]
     if not scores and len(rest) > 1 and _INITIALS.fullmatch(first[0]) and not is_word(first[0]):
-        scores = dict.fromkeys(_knowledge().phrases.get(frozenset(rest), ()), _PREFIXED)
+        scores = dict.fromkeys(_knowledge().phrases.get(frozenset(rest), ()), _PREFIXED_SCORE)
     return scores
 
 
@@ -456,7 +465,7 @@ def _meanings_of_parts(header: str) -> dict[str, float]:
     whole = frozenset(meaning.words)
     for phrase in _known_phrases(whole):
         rest = [w for w in whole - phrase if w not in _knowledge().modifiers and not w.isdecimal()]
-        score = _REST * len(phrase) / (len(phrase) + len(rest)) * meaning.known
+        score = _PART_SCORE * len(phrase) / (len(phrase) + len(rest)) * meaning.known
         for name in _knowledge().phrases[phrase]:
             scores[name] = max(scores.get(name, 0.0), score)
     return scores
@@ -497,16 +506,16 @@ def _reduced_headers(words: tuple[str, ...]) -> Iterable[tuple[frozenset[str], f
     """Yield the sets of words that a header may be reduced to (without numbers, without modifiers), each with the
     factor by which its meaning is less plain."""
     modifiers = _knowledge().modifiers
-    yield frozenset(words), _EXACT
+    yield frozenset(words), _EXACT_SCORE
     spelled = [w for w in words if not w.isdecimal()]
     if spelled and spelled[-1] == "address":  # what the others say more about
         modifiers -= {"address"}
     plain = frozenset(spelled)
-    yield plain, _NUMBERED
-    yield frozenset(w for w in words if w not in modifiers), _MODIFIED
-    yield plain - modifiers, _NUMBERED * _MODIFIED
+    yield plain, _NUMBERED_SCORE
+    yield frozenset(w for w in words if w not in modifiers), _MODIFIED_SCORE
+    yield plain - modifiers, _NUMBERED_SCORE * _MODIFIED_SCORE
     for word in plain & modifiers:
-        yield plain - {word}, _MODIFIED
+        yield plain - {word}, _MODIFIED_SCORE
 
 
 def _known_phrases(words: frozenset[str]) -> set[frozenset[str]]:

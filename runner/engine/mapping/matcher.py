@@ -45,6 +45,7 @@ def model() -> MatcherModel:
 
 
 def weighed(numbers: Mapping[str, float]) -> float:
-    """Return the log-odds of some numbers of a pair, without those that every pair starts with."""
+    """Weigh some numbers of a pair, by name, and return their sum in log-odds, without `prior`, which every pair starts
+    with."""
     weights = model().pair
     return sum([weights[name] * x for name, x in numbers.items()])

@@ -16,32 +16,35 @@ from runner.engine.common.fields import Field
 from runner.engine.common.spelling import LETTERS_OR_DIGITS, normalized
 from runner.engine.mapping.knowledge import is_word, similar_to, usual_spelling
 
-LEAST: Final = 0.2  # nearness that counts
-_NAMES: Final = 8  # of a field that are compared
-_ALLOWED: Final = 1000  # values of a field: of more, the words say little
-_ALL_ALLOWED: Final = 50_000  # values of all fields that are compared
-_VALUES: Final = 40  # values of a column that are compared
-_LONGEST: Final = 200  # letters of a value
-_WORDS: Final = 10  # of a header, a name or a value
-_COMMON: Final = (40, 0.1, 100)  # a word that more fields have, or a greater share of them, leads to none of them
+LEAST_NEARNESS: Final = 0.2  # nearness that counts
+_MOST_NAMES: Final = 8  # of a field that are compared
+_MOST_ALLOWED: Final = 1000  # values of a field: of more, the words say little
+_MOST_OF_ALL_FIELDS: Final = 50_000  # values of all fields that are compared
+_VALUES_COMPARED: Final = 40  # values of a column that are compared
+_LETTERS_COMPARED: Final = 200  # letters of a value
+_WORDS_COMPARED: Final = 10  # of a header, a name or a value
+# A word leads to the fields that have it, if these are at most a share of all, or so many; but never to more than most.
+_LEADING_SHARE: Final = 0.1
+_LEADING_ANYWAY: Final = 40
+_MOST_LEADING: Final = 100
 _MOST_COMPARED: Final = 400  # names with a word that many fields have
 _LITTLE_WORDS: Final = frozenset(
     {"the", "of", "a", "an", "and", "or", "for", "in", "on", "to", "at", "by", "is", "with", "as", "per", "from"}
     | {"was", "are", "be", "which", "that", "this", "it", "its", "his", "her", "their", "when", "whether", "if"}
 )
-_LITTLE: Final = 0.3  # what such a word counts
-_UNSEEN: Final = 0.7  # fields that have a word which none has: it is rarer than what one has
+_WEIGHT_OF_LITTLE_WORD: Final = 0.3  # what such a word counts
+_FIELDS_WITH_UNSEEN_WORD: Final = 0.7  # fields that have a word which none has: it is rarer than what one has
 _MISSED: Final = 0.5  # what a word counts that only one side has
 _UNTOLD: Final = 0.25  # what a word of a description counts that the header lacks
 # How much a word counts that is not the same.
 _SAME_MEANING: Final = 0.95
-_CUT: Final = 0.85
-_SHORT_CUT: Final = 0.7
-_SIMILAR: Final = 0.7
-_ABBREVIATED: Final = 0.6
-_INITIALS: Final = 0.95
-_STEM: Final = 4  # letters that inflected words share
-_ENDING: Final = 4  # letters of an ending
+_WEIGHT_OF_CUT: Final = 0.85
+_WEIGHT_OF_SHORT_CUT: Final = 0.7
+_WEIGHT_OF_SIMILAR: Final = 0.7
+_WEIGHT_OF_ABBREVIATION: Final = 0.6
+_WEIGHT_OF_INITIALS: Final = 0.95
+_LEAST_STEM: Final = 4  # letters that inflected words share
+_LONGEST_ENDING: Final = 4  # letters of an ending
 _VOWELS: Final = frozenset("aeiou")
 
 
@@ -59,7 +62,7 @@ class Nearness:
     def __init__(self, fields: Sequence[Field], allowed: Sequence[Collection[Any] | None]) -> None:
         """Index the fields' names, descriptions and allowed values by word. `allowed`: by field, None where any value
         is."""
-        names = [(n, tokens(name)) for n, field in enumerate(fields) for name, _ in field.names[:_NAMES]]
+        names = [(n, tokens(name)) for n, field in enumerate(fields) for name, _ in field.names[:_MOST_NAMES]]
         self._names = _TextIndex(names, len(fields), _MISSED)
         described = [(n, _content(field.description)) for n, field in enumerate(fields) if field.description]
         self._descriptions = _TextIndex(described, len(fields), _UNTOLD) if described else None
@@ -78,7 +81,7 @@ class Nearness:
             n: Near(words.get(n, 0.0), values.get(n, 0.0), described.get(n, 0.0))
             for n in words.keys() | values.keys() | described.keys()
         }
-        return {n: near for n, near in near_by_field.items() if max(near) >= LEAST}
+        return {n: near for n, near in near_by_field.items() if max(near) >= LEAST_NEARNESS}
 
 
 class _TextIndex:
@@ -90,19 +93,19 @@ class _TextIndex:
         self._owners = [n for n, _ in texts]  # by text: its field
         self._words = [words for _, words in texts]  # by text
         self._missed = missed
-        self._having: dict[str, list[int]] = {}  # word -> texts
+        self._texts_by_word: dict[str, list[int]] = {}  # word -> texts
         self._initials: dict[str, list[int]] = {}  # first letters of all words -> texts
         for at, words in enumerate(self._words):
             for word in words:
-                self._having.setdefault(word, []).append(at)
+                self._texts_by_word.setdefault(word, []).append(at)
             if len(words) > 1:
                 self._initials.setdefault(_initials(words), []).append(at)
-        owners = {word: {self._owners[at] for at in having} for word, having in self._having.items()}
+        owners = {word: {self._owners[at] for at in having} for word, having in self._texts_by_word.items()}
         self._rarity = {word: rarity(word, len(fields_with_it), fields) for word, fields_with_it in owners.items()}
         self._leading = frozenset(word for word, with_it in owners.items() if len(with_it) <= _most(fields))
-        self._rarest = rarity("", _UNSEEN, fields)
+        self._rarest = rarity("", _FIELDS_WITH_UNSEEN_WORD, fields)
         self._weights = [sum([self._rarity[word] for word in words]) for words in self._words]  # by text
-        self._spellings = _SpellingIndex(self._having)
+        self._spellings = _SpellingIndex(self._texts_by_word)
 
     def like(self, header: str) -> dict[int, float]:
         """Score each field by the weight of the words that its texts share with a header, over the weight of all their
@@ -124,17 +127,19 @@ class _TextIndex:
         """
         words = {other for others in matched.values() for other in others}
         if leading := words & self._leading:
-            return {at for word in leading for at in self._having[word]}
-        rarest = min((self._having[word] for word in words), key=len, default=[])
+            return {at for word in leading for at in self._texts_by_word[word]}
+        rarest = min((self._texts_by_word[word] for word in words), key=len, default=[])
         return set(rarest[:_MOST_COMPARED])
 
     def _by_initials(self, header_words: tuple[str, ...]) -> Iterator[tuple[int, float]]:
         """Yield texts that a header abbreviates to initials (`LVI`), or that abbreviate the header (`Body Mass Index`),
         each with its score."""
         if len(header_words) == 1 and len(header_words[0]) > 1:
-            yield from ((at, _INITIALS) for at in self._initials.get(header_words[0], ()))
-        if len(header_words) > 2 and (short := _initials(header_words)) in self._having:
-            yield from ((at, _INITIALS * self._rarity[short] / self._weights[at]) for at in self._having[short])
+            yield from ((at, _WEIGHT_OF_INITIALS) for at in self._initials.get(header_words[0], ()))
+        if len(header_words) > 2 and (short := _initials(header_words)) in self._texts_by_word:
+            yield from (
+                (at, _WEIGHT_OF_INITIALS * self._rarity[short] / self._weights[at]) for at in self._texts_by_word[short]
+            )
 
     def _overlap(self, text: int, matched: Mapping[str, Mapping[str, float]]) -> float:
         """Divide the weight of the words that a text and a header share by the weight of all their words, from 0 to 1.
@@ -150,7 +155,9 @@ class _TextIndex:
             )
             if likeness > shared.get(twin, 0.0):
                 shared[twin] = likeness
-            lacking += (1 - likeness) * self._rarity.get(word, _LITTLE if word in _LITTLE_WORDS else self._rarest)
+            lacking += (1 - likeness) * self._rarity.get(
+                word, _WEIGHT_OF_LITTLE_WORD if word in _LITTLE_WORDS else self._rarest
+            )
         common = sum([self._rarity[word] * likeness for word, likeness in shared.items()])
         return common / (common + self._missed * (self._weights[text] - common) + _MISSED * lacking) if common else 0.0
 
@@ -186,10 +193,12 @@ class _SpellingIndex:
         usual = usual_spelling(word)
         for meant in usual:
             for other in self._meaning.get(meant, ()):
-                likenesses[other] = max(likenesses.get(other, 0.0), _SAME_MEANING if len(usual) == 1 else _CUT)
+                likenesses[other] = max(
+                    likenesses.get(other, 0.0), _SAME_MEANING if len(usual) == 1 else _WEIGHT_OF_CUT
+                )
             for akin in similar_to(meant):
                 for other in self._meaning.get(akin, ()):
-                    likenesses.setdefault(other, _SIMILAR)
+                    likenesses.setdefault(other, _WEIGHT_OF_SIMILAR)
         return likenesses
 
 
@@ -206,10 +215,14 @@ def _word_likeness(a: str, b: str) -> float:
     short, long = sorted((a, b), key=len)
     same = next((n for n, (x, y) in enumerate(zip(short, long, strict=False)) if x != y), len(short))
     if same == len(short) >= 3:
-        return _CUT if same >= _STEM or len(long) <= 8 else _SHORT_CUT
-    if same >= _STEM and len(long) - same <= _ENDING:
-        return _CUT
-    return _ABBREVIATED if len(short) + 2 <= len(long) <= 3 * len(short) <= 15 and _is_skeleton(short, long) else 0.0
+        return _WEIGHT_OF_CUT if same >= _LEAST_STEM or len(long) <= 8 else _WEIGHT_OF_SHORT_CUT
+    if same >= _LEAST_STEM and len(long) - same <= _LONGEST_ENDING:
+        return _WEIGHT_OF_CUT
+    return (
+        _WEIGHT_OF_ABBREVIATION
+        if len(short) + 2 <= len(long) <= 3 * len(short) <= 15 and _is_skeleton(short, long)
+        else 0.0
+    )
 
 
 def _is_whole_word(word: str) -> bool:
@@ -229,22 +242,22 @@ class _ValueIndex:
     def __init__(self, allowed: Sequence[Collection[Any] | None]) -> None:
         """Index the words of the fields' allowed values; fields with very many values are left out."""
         having: dict[str, list[int]] = {}  # word of a value -> fields
-        remaining_values = _ALL_ALLOWED
+        remaining_values = _MOST_OF_ALL_FIELDS
         indexed_fields = 0
         for n, values in enumerate(allowed):
-            if not values or len(values) > min(_ALLOWED, remaining_values):
+            if not values or len(values) > min(_MOST_ALLOWED, remaining_values):
                 continue
             remaining_values -= len(values)
             indexed_fields += 1
             for word in {word for value in values for word in _value_words(str(value))}:
                 having.setdefault(word, []).append(n)
         self._rarity = {word: rarity(word, len(fields), indexed_fields) for word, fields in having.items()}
-        self._rarest = rarity("", _UNSEEN, indexed_fields)
-        self._having = {word: fields for word, fields in having.items() if len(fields) <= _most(indexed_fields)}
+        self._rarest = rarity("", _FIELDS_WITH_UNSEEN_WORD, indexed_fields)
+        self._texts_by_word = {word: fields for word, fields in having.items() if len(fields) <= _most(indexed_fields)}
 
     def like(self, texts: Sequence[str]) -> dict[int, float]:
         """Measure for each field how far a column's values consist of rare words of its allowed values, from 0 to 1."""
-        counts = Counter(texts[:_VALUES])
+        counts = Counter(texts[:_VALUES_COMPARED])
         sums: dict[int, float] = {}
         for text, count in counts.items():
             for n, share in self._like(text).items():
@@ -258,7 +271,7 @@ class _ValueIndex:
         total_rarity = sum([self._rarity.get(word, self._rarest) for word in words])
         shared_rarity: dict[int, float] = {}
         for word in words:
-            for n in self._having.get(word, ()):
+            for n in self._texts_by_word.get(word, ()):
                 shared_rarity[n] = shared_rarity.get(n, 0.0) + self._rarity[word]
         return {n: min(1.0, shared) * sqrt(min(1.0, shared / total_rarity)) for n, shared in shared_rarity.items()}
 
@@ -266,14 +279,14 @@ class _ValueIndex:
 @lru_cache(maxsize=8192)
 def _value_words(text: str) -> tuple[str, ...]:
     """Return the words of a value; bare numbers and single letters are none."""
-    words = normalized(text[:_LONGEST]).split()[:_WORDS]
+    words = normalized(text[:_LETTERS_COMPARED]).split()[:_WORDS_COMPARED]
     return tuple(dict.fromkeys(word for word in words if len(word) > 1 and not word.isdecimal()))
 
 
 @lru_cache(maxsize=16384)
 def tokens(text: str) -> tuple[str, ...]:
     """Return the different words of a header or name as they are written, numbers apart."""
-    return tuple(dict.fromkeys(LETTERS_OR_DIGITS.findall(normalized(text))))[:_WORDS]
+    return tuple(dict.fromkeys(LETTERS_OR_DIGITS.findall(normalized(text))))[:_WORDS_COMPARED]
 
 
 def _initials(words: Iterable[str]) -> str:
@@ -283,21 +296,20 @@ def _initials(words: Iterable[str]) -> str:
 
 def _most(fields: int) -> int:
     """Return how many of so many fields may share a word that leads to them: that bounds what a column costs."""
-    least, share, most = _COMMON
-    return min(most, max(least, round(share * fields)))
+    return min(_MOST_LEADING, max(_LEADING_ANYWAY, round(_LEADING_SHARE * fields)))
 
 
 def rarity(word: str, having: float, fields: int) -> float:
-    """Return how much a word counts that `having` of the fields have: 1 if none has it, less the more of them have
-    it."""
-    much = log(1 + fields / having) / log(1 + fields / _UNSEEN) if fields else 0.0
-    return _LITTLE * much if word in _LITTLE_WORDS else much
+    """Return how much a word counts that `having` of so many fields have: 1 if none has it, less the more of them have
+    it; 0 without fields."""
+    much = log(1 + fields / having) / log(1 + fields / _FIELDS_WITH_UNSEEN_WORD) if fields else 0.0
+    return _WEIGHT_OF_LITTLE_WORD * much if word in _LITTLE_WORDS else much
 
 
 def _content(description: str) -> tuple[str, ...]:
-    """Return the different words of a description that say something."""
+    """Return the first different words of a description's first sentence, but for little ones such as `the`."""
     words = LETTERS_OR_DIGITS.findall(normalized(first_sentence(description)))
-    return tuple(dict.fromkeys(word for word in words if word not in _LITTLE_WORDS))[: 2 * _WORDS]
+    return tuple(dict.fromkeys(word for word in words if word not in _LITTLE_WORDS))[: 2 * _WORDS_COMPARED]
 
 
 def first_sentence(text: str) -> str:

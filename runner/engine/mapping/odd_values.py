@@ -12,8 +12,8 @@ from runner.engine.common.spelling import normalized
 from runner.engine.mapping.headers import words
 from runner.engine.mapping.knowledge import is_word, understood
 
-FEWEST: Final = 4  # values
-_PLAIN: Final = 0.8
+FEWEST_VALUES: Final = 4  # values
+_MOST_VALUES: Final = 0.8
 _NEARLY_ALL: Final = 0.95
 _NAMES: Final = frozenset({"person", "company", "first_name", "last_name"})  # classes of what has a name
 _NAME_WORDS: Final = frozenset({"name", "firstname", "lastname"})
@@ -29,7 +29,7 @@ _AMOUNTS: Final = frozenset({"money", "decimal", "quantity"})
 _GOODS: Final = frozenset({"product", "description"})
 _CODES: Final = frozenset({"code", "number", "id"})
 # Kind of values -> the classes that never have it.
-_NEVER: Final[Mapping[str, frozenset[str]]] = {
+_NEVER_OF_CLASSES: Final[Mapping[str, frozenset[str]]] = {
     "email addresses": _NAMES | _PLACES | _AREAS | _DIGITS | {"street", "url"},
     "web addresses": _NAMES | _PLACES | _AREAS | _DIGITS | {"street", "email"},
     "dates": _NAMES | _PLACES | _AREAS | _REACHED | {"street", "postcode", "money", "decimal", "quantity"},
@@ -60,16 +60,17 @@ def odd_kind(field: Field, classes: frozenset[str], seen: Mapping[str, float], *
     kind = _plain_kind(seen)
     if _may_be_written_as(kind, classes, name, is_name=is_name):
         return ""
-    if seen["decimal"] >= _PLAIN and not name.isdisjoint(_GOODS):
+    if seen["decimal"] >= _MOST_VALUES and not name.isdisjoint(_GOODS):
         return "amounts"
     return kind if classes and _never_has(classes, kind, is_known=is_known) else ""
 
 
 def _never_has(classes: frozenset[str], kind: str, *, is_known: bool) -> bool:
-    """Whether no class that the field's values may have includes values of this kind."""
+    """Whether no class that the field's values may have includes values of this kind; False for a kind that is not
+    known."""
     if kind == "words" and is_known and classes <= _AMOUNTS:
         return True
-    return classes <= _NEVER.get(kind, frozenset())
+    return classes <= _NEVER_OF_CLASSES.get(kind, frozenset())
 
 
 def _are_whole_words(tokens: Sequence[str]) -> bool:
@@ -97,10 +98,10 @@ def _plain_kind(seen: Mapping[str, float]) -> str:
         "phone numbers": seen["phone"],
         "words": seen["words_only"] if not seen["truth"] else 0.0,
     }
-    return next((kind for kind, share in shares.items() if share >= _PLAIN), "")
+    return next((kind for kind, share in shares.items() if share >= _MOST_VALUES), "")
 
 
 def _are_people(seen: Mapping[str, float]) -> bool:
     """Whether the values look like names of many people: two or three words of letters each, with capitals."""
-    spelled = seen["words_only"] >= _NEARLY_ALL and seen["two_words"] + seen["many_words"] >= _PLAIN
-    return spelled and seen["title"] >= _PLAIN and seen["distinct"] >= _PLAIN
+    spelled = seen["words_only"] >= _NEARLY_ALL and seen["two_words"] + seen["many_words"] >= _MOST_VALUES
+    return spelled and seen["title"] >= _MOST_VALUES and seen["distinct"] >= _MOST_VALUES

@@ -45,11 +45,6 @@ def lay_out(
     `tables`: per table the position of each field's column, and the unmapped columns; unmapped columns of one name
     share one output column. By `policy` they come after the field that they followed (`keep`), last as `raw_<header>`
     (`prefix`) or not at all (`drop`). `added` columns come last: kind -> its header and its position in each table.
-
-    `tables`: the position of each field's column, and the unmapped columns. Those of one name share one output column.
-    With `keep` an unmapped column comes after the field it followed in its source; with `prefix` all of them come last
-    as `raw_<header>`; with `drop` they are left out. `added` columns come last: what each says, to the header it is to
-    have and its index in each table.
     """
     names = [(f.label or f.name) if use_labels else f.name for f in fields]
     headers = _Headers([*names, *(f.name for f in fields)])
@@ -77,6 +72,7 @@ class _Headers:
     """Hands out the headers of the output and remembers them: none twice, whatever their case."""
 
     def __init__(self, used: Iterable[str]) -> None:
+        """Reserve the headers that are in use already."""
         self._used = {header.casefold() for header in used}
 
     def claim(self, wanted: str) -> str:

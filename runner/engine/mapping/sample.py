@@ -21,15 +21,15 @@ TESTED: Final = 60  # values that a type is tried on
 UNTESTED: Final = frozenset({"text", "enum", "any"})  # types that say nothing about their values
 _PROBES: Final = ("x", "Abc def", "17", "2026-01-31", "a.b@c.de", "M-1")
 _STRIPPED: Final = ("strip",)
-_OF_DIGITS: Final = frozenset({"integer", "decimal", "money", "percent", "date", "datetime", "time", "phone"})
+_TYPES_WITH_DIGITS: Final = frozenset({"integer", "decimal", "money", "percent", "date", "datetime", "time", "phone"})
 _DIGIT: Final = re.compile("[0-9]")
-_COMMON: Final = 0.2  # what an allowed value counts that many columns hold
+_COMMON_VALUE_COUNTS: Final = 0.2  # what an allowed value counts that many columns hold
 _RARE: Final = frozenset({"email", "url", "phone"})
 _STRONG: Final = frozenset({"date", "datetime", "time", "boolean"})
 _NUMBERS: Final = frozenset({"integer", "decimal", "money", "percent"})
 _ADDRESSES: Final = frozenset({"email", "phone", "url"})
 # The types that no cell with such a value is of.
-_NEVER: Final[Mapping[type, frozenset[str]]] = {
+_TYPES_NEVER_OF: Final[Mapping[type, frozenset[str]]] = {
     date: _NUMBERS | _ADDRESSES | {"boolean"},
     datetime: _NUMBERS | _ADDRESSES | {"boolean"},
     bool: _NUMBERS | _ADDRESSES | {"date", "datetime"},
@@ -71,7 +71,7 @@ class Sample:
 
     def shares(self) -> Mapping[str, float]:
         """Return the shares of values by their traits; empty where there are too few."""
-        traits = self._all_traits() if len(self.texts) >= odd_values.FEWEST else None
+        traits = self._all_traits() if len(self.texts) >= odd_values.FEWEST_VALUES else None
         return dict(zip(TRAITS, traits, strict=True)) if traits else {}
 
     def _all_traits(self) -> list[float] | None:
@@ -97,7 +97,7 @@ class Sample:
         """Whether no value can be of a type, without converting any: all are cells of other types, or texts without the
         signs or words that every such value has."""
         if str not in self._kinds:
-            return all(field_type in _NEVER.get(cell_type, ()) for cell_type in self._kinds)
+            return all(field_type in _TYPES_NEVER_OF.get(cell_type, ()) for cell_type in self._kinds)
         values = self.values[:TESTED]
         if self._text is None:
             self._text = "".join(values) if self._kinds == {str} else ""
@@ -106,7 +106,7 @@ class Sample:
             return False
         if field_type == "boolean":
             return text.isascii() and BOOLEANS.keys().isdisjoint([value.strip().casefold() for value in values])
-        if field_type in _OF_DIGITS:
+        if field_type in _TYPES_WITH_DIGITS:
             return text.isascii() and _DIGIT.search(text) is None
         if field_type == "email":
             return "@" not in text
@@ -134,20 +134,20 @@ def most_type_fit(field: Field) -> str | None:
     return "type_strong" if field.type in _STRONG else "type_weak"
 
 
-def pattern_fit(sample: Sample, field: Field) -> tuple[str, float] | None:
-    """Return the name (of matcher.NAMES) and size of the number by which values speak for or against a field's pattern;
-    None if they say nothing.
+def pattern_fit(sample: Sample, field: Field) -> dict[str, float]:
+    """Return the named number by which values speak for or against a field's pattern; empty if they say nothing.
 
     A pattern that fits says the less the more other texts it fits.
     """
     if field.pattern is None or len(sample.texts) < FEWEST:
-        return None
-    texts = [text_of(v) for v in Converter(field).convert(list(sample.texts[:TESTED]))[0] if v is not None]
+        return {}
+    converted, _ = Converter(field).convert(list(sample.texts[:TESTED]))
+    texts = [text_of(v) for v in converted if v is not None]
     fit = sum(field.pattern.fullmatch(t) is not None for t in texts) / max(1, len(texts))
     if fit >= GOOD:
-        loose = sum(field.pattern.fullmatch(p) is not None for p in _PROBES)
-        return "pattern", fit * max(0.0, 1 - loose / 3)
-    return ("pattern_against", 1.0) if fit < POOR / 2 else None
+        probes_fitting = sum(field.pattern.fullmatch(p) is not None for p in _PROBES)
+        return {"pattern": fit * max(0.0, 1 - probes_fitting / 3)}
+    return {"pattern_against": 1.0} if fit < POOR / 2 else {}
 
 
 def allowed_fit(
@@ -169,7 +169,7 @@ def allowed_fit(
         strength = (1.0 if len({spelled.get(f, f) for f in folded}) > 2 else 0.6) / len(folded)
         specific = sum(map(_is_specific, allowed_texts))
         sums = {
-            "allowed": specific + _COMMON * (len(allowed_texts) - specific),
+            "allowed": specific + _COMMON_VALUE_COUNTS * (len(allowed_texts) - specific),
             "allowed_learnt": sum(map(_is_specific, confirmed_texts)),
         }
         return {name: strength * x for name, x in sums.items() if x}

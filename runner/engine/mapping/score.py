@@ -50,12 +50,13 @@ TIE: Final = 0.1
 CONTRAST: Final = 2.5
 OPPOSED: Final = 6.0
 AS_MUCH: Final = 0.5
+ENOUGH_ALONE: Final = 0.25  # likeness, and points of rules, that are a reason by themselves
 RULE_IS_SURE: Final = 1.0  # a Python rule that gives a point says as much as the field's own name
 # Groups of ranks, the better evidence first: 0 for rules, then those of exact names, then these.
-_DOUBTED: Final = 10  # added for blank or contradicting columns: they come after all other names
-_CONFIRMED: Final = 20
-_SAME: Final = 21
-_REST: Final = 22
+_DOUBTED_NAMES: Final = 10  # added for blank or contradicting columns: they come after all other names
+_CONFIRMED_GROUP: Final = 20
+_SAME_WORDS_GROUP: Final = 21
+_REST_GROUP: Final = 22
 
 
 class Doubt(NamedTuple):
@@ -186,14 +187,14 @@ class _Chooser:
         """Return what was decided for each column, and why."""
         return [self._make_choice(column) for column in self._columns.values()]
 
-    def _chance(self, column: int, field: int, without: frozenset[int] = frozenset()) -> float:
-        """Return how likely a pair is among the fields of its column and none, apart from fields that are out of
-        question."""
+    def _chance(self, column: int, field: int, excluded: frozenset[int] = frozenset()) -> float:
+        """Return how likely a pair is, from 0 to 1, among the fields of its column and none, apart from `excluded`
+        fields."""
         odds = self._odds[column]
-        return odds[field] / (self._total_odds[column] - sum([odds[n] for n in without]))
+        return odds[field] / (self._total_odds[column] - sum([odds[n] for n in excluded]))
 
     def _probability_alone(self, column: int, field: int) -> float:
-        """Return how likely a pair is against no field, whatever other fields the column may be."""
+        """Return how likely a pair is against no field, from 0 to 1, whatever other fields the column may be."""
         odds = self._odds[column][field]
         return odds / (1.0 + odds)
 
@@ -208,16 +209,16 @@ class _Chooser:
             if evidence.rules < 0 and evidence.header + evidence.rules < 0.5:
                 return None
             is_doubted = evidence.contradicted or not self._columns[column].sample.texts
-            return Rank((evidence.exact + (_DOUBTED if is_doubted else 0),), total)
+            return Rank((evidence.exact + (_DOUBTED_NAMES if is_doubted else 0),), total)
         if self._probability_alone(column, field) < self._threshold:
             return None
         if evidence.confirmed:
-            return Rank((_CONFIRMED,), total)
+            return Rank((_CONFIRMED_GROUP,), total)
         if evidence.header >= SAME_WORDS * PART:
-            return Rank((_SAME,), total)
+            return Rank((_SAME_WORDS_GROUP,), total)
         # Values that such a field never has: numbers are no `experiment_name`, however alike the header is.
         is_odd = not evidence.rules and self._weigher.odd_kind(self._columns[column].sample, field)
-        return None if is_odd else Rank((_REST, -total), total)
+        return None if is_odd else Rank((_REST_GROUP, -total), total)
 
     def _still_holds(self, column: int, field: int, chosen: Mapping[int, int]) -> bool:
         """Decide for `assign`, just before it chooses a pair, whether the evidence still suffices now that better pairs
@@ -226,7 +227,7 @@ class _Chooser:
         Stores the chance of a pair that holds in `_chances`, else the fields that the column fits equally well in
         `_undecided_fields`.
         """
-        if self._ranks[column, field].group[0] < _CONFIRMED:
+        if self._ranks[column, field].group[0] < _CONFIRMED_GROUP:
             return True
         unavailable = set(chosen.values()) | self._constant_fields
         others = [g for g in self._totals[column] if g != field]
@@ -249,18 +250,15 @@ class _Chooser:
 
     def _has_no_rival(self, column: int, field: int, chosen: Mapping[int, int], owned: set[int]) -> bool:
         """Whether no free column is as much this field, and no free field as much this column; stores rivals in
-        `_undecided_columns` or `_undecided_fields`.
-
-        Notes the rivals of a pair that has some.
-        """
+        `_undecided_columns` or `_undecided_fields`. `owned`: fields that are not free."""
         group = self._ranks[column, field].group[0]
-        twins = self._opposed_columns(column, field, chosen) if group != _CONFIRMED else []
-        if twins or (group >= _REST and (twins := self._equally_likely_columns(column, field, chosen))):
+        twins = self._opposed_columns(column, field, chosen) if group != _CONFIRMED_GROUP else []
+        if twins or (group >= _REST_GROUP and (twins := self._equally_likely_columns(column, field, chosen))):
             self._undecided_columns[column] = (field, twins)
             return False
         is_plain = self._evidence(column, field).plain
         rivals = () if is_plain else tuple(self._other_fields_in_header(column, field, owned))
-        if not rivals or group < _REST:
+        if not rivals or group < _REST_GROUP:
             return True
         self._undecided_fields[column] = (field, *rivals)
         return False
@@ -298,14 +296,15 @@ class _Chooser:
         return len(extra) == 2 and extra[0] != extra[1] and (gap <= CONTRAST or are_opposite(*extra))
 
     def _speaks_alone(self, column: int, field: int, owned: int) -> bool:
-        """Whether something speaks for a field that does not speak as well for another one, `owned` by a column
-        already."""
+        """Whether something speaks for a field of a column that does not speak as well for another field, `owned`,
+        which another column has."""
         evidence, owned_evidence = self._evidence(column, field), self._evidence(column, owned)
         shared = words(owned_evidence.name) if owned_evidence.name else frozenset()
         unshared = 0.0
         for header in self._columns[column].headers if evidence.name else ():
             unshared = max(unshared, FUZZY * overlap(bare_words(header) - shared, words(evidence.name) - shared))
-        return unshared + max(0.0, evidence.values - owned_evidence.values) / PER_POINT + evidence.rules >= 0.25
+        values_speak_more = max(0.0, evidence.values - owned_evidence.values) / PER_POINT
+        return unshared + values_speak_more + evidence.rules >= ENOUGH_ALONE
 
     def _other_fields_in_header(self, column: int, field: int, owned: set[int]) -> Iterator[int]:
         """Yield the free fields that the header names beside `field`, by other words: `Street number` where both are
@@ -335,19 +334,16 @@ class _Chooser:
         )
         if field is None:
             note, doubt = self._explain_unmapped(column, likely)
-            nearest = self._nearest_free_field(position, likely) or (likely[0] if likely else None)
-            return MappingChoice(position, None, nearest[1] if nearest else 0.0, (), others, note, doubt)
+            likeliest = likely[0] if likely else (-1, 0.0)
+            _, chance = self._nearest_free_field(position, likely) or likeliest
+            return MappingChoice(position, None, chance, (), others, note, doubt)
         probability = round(self._chances.get((position, field), self._probability_alone(position, field)), 4)
         rivals = self._equal_unmapped_columns(position, field)
-        note = None
+        note, likeliest_field = None, fields_by_likelihood[0] if fields_by_likelihood else field
         if rivals:
             note = f"tie: {len(rivals)} other column(s) score the same; the one further left was taken"
-        elif (
-            fields_by_likelihood
-            and fields_by_likelihood[0] != field
-            and fields_by_likelihood[0] in {*self._column_of, *self._constant_fields}
-        ):
-            note = f"first choice {self._fields[fields_by_likelihood[0]].name} went to another column"
+        elif likeliest_field != field and likeliest_field in {*self._column_of, *self._constant_fields}:
+            note = f"first choice {self._fields[likeliest_field].name} went to another column"
         return MappingChoice(
             position,
             self._fields[field].name,
@@ -441,10 +437,7 @@ class _Chooser:
 
     def _letters_of_numbered_columns(self, column: ColumnIn, field: int) -> list[str]:
         """Return the letters of unmapped columns whose header differs by a number and whose values speak as much for
-        this field; a second address counts, the second line of one does not.
-
-        The second line of an address is no such column, a second address is.
-        """
+        this field; a second address counts, the second line of one does not."""
         if not column.headers:
             return []
         least = max(self._evidence(column.position, field).values - AS_MUCH, AS_MUCH)
@@ -540,8 +533,9 @@ class _Chooser:
         nearest = self._nearest_free_field(at, likely)
         if nearest is None:
             return "no field is like it", None
-        name = self._fields[nearest[0]].name
-        return f"nearest is {name} with {nearest[1]:.2f}, below the threshold {self._threshold:.2f}", None
+        nearest_field, probability = nearest
+        name = self._fields[nearest_field].name
+        return f"nearest is {name} with {probability:.2f}, below the threshold {self._threshold:.2f}", None
 
     def _explain_contradiction(self, column: ColumnIn) -> tuple[str, Doubt] | None:
         """Word the note and the doubt for a column that would have got a free field but for a contradiction in its
@@ -588,7 +582,7 @@ class _Chooser:
         group = self._ranks[column, field].group[0]
         if group == 0:
             return "rule"
-        names = {_CONFIRMED: "confirmed", _SAME: "words", _REST: "likely"}
+        names = {_CONFIRMED_GROUP: "confirmed", _SAME_WORDS_GROUP: "words", _REST_GROUP: "likely"}
         return names.get(int(group), "name")
 
 

@@ -24,8 +24,6 @@ def supply(
 
     Changes `supplied`, `samples` and the sources of these tables, and adds findings for labels and captions that are
     missing or doubtful.
-
-    Reports labels and captions that are missing or doubtful.
     """
     by_sheet: dict[int, list[MappedTable]] = {}
     for table in tables:
@@ -57,43 +55,43 @@ def note_surroundings(tables: Sequence[MappedTable], supplied: Supplied, *, head
 
 
 def _apply_label(
-    table: MappedTable, field: Field, added_column: str, search_result: FoundLabel, findings: Findings
+    table: MappedTable, field: Field, added_column: str, found_label: FoundLabel, findings: Findings
 ) -> None:
     """Store the value of a label around a table as its field's value, or remove the field from `supplied` if there is
     none; adds findings for a label that is missing, repeated or unclear."""
     source, label = table.source, field.source.options["label"] if field.source else ""
-    if search_result.cell is None:
+    if found_label.cell is None:
         del table.supplied[field.name]
         if field.optional:
             return
-        where = "" if search_result.label is None else f" is in {a1.cell(*search_result.label)}, and"
-        beside = "is around the table" if search_result.label is None else "no value is beside it"
+        where = "" if found_label.label is None else f" is in {a1.cell(*found_label.label)}, and"
+        beside = "is around the table" if found_label.label is None else "no value is beside it"
         message = f"the label “{label}”{where} {beside}" if where else f"no label “{label}” {beside}"
         findings.add(
             "label_missing", "error" if field.required else "warning",
             f'{message}; the field {field.name} has no value; to settle it: mend the file, or '
             f'"optional": true on field {field.name}',
-            place=source.place, field=field.name, rule="from", row=search_result.label and search_result.label[0],
-            column=search_result.label and search_result.label[1],
+            place=source.place, field=field.name, rule="from", row=found_label.label and found_label.label[0],
+            column=found_label.label and found_label.label[1],
         )  # fmt: skip
         return
-    cell = search_result.cell
+    cell = found_label.cell
     source.labelled[added_column] = cell
     table.samples[source.place_of(added_column)] = [cell.value]
-    if search_result.other is not None:
-        side = "below" if search_result.label is not None and cell.row > search_result.label[0] else "right"
+    if found_label.other is not None:
+        side = "below" if found_label.label is not None and cell.row > found_label.label[0] else "right"
         findings.chose(
             "label", side, evidence={"right": 1, "below": 1}, sure=False,
             message=f"{a1.cell(cell.row, cell.column)} was taken as the value of the label “{label}”; "
-            f"{a1.cell(*search_result.other)} could be it, too",
+            f"{a1.cell(*found_label.other)} could be it, too",
             settle=f'"from": {{"label": "{label}", "side": "{side}"}} on field {field.name}',
             place=source.place, row=cell.row, column=cell.column, field=field.name,
         )  # fmt: skip
-    if search_result.differing is not None:
+    if found_label.differing is not None:
         findings.add(
             "label_repeated", "warning",
             f"the label “{label}” is around the table twice with different values; {a1.cell(cell.row, cell.column)} "
-            f"was taken, and not the one of {a1.cell(*search_result.differing)}",
+            f"was taken, and not the one of {a1.cell(*found_label.differing)}",
             place=source.place, row=cell.row, column=cell.column, field=field.name, rule="from",
         )  # fmt: skip
 

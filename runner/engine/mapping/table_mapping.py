@@ -33,9 +33,9 @@ from runner.engine.tables.supplied import NAME, VALUE
 from runner.engine.values.convention_choices import Convention
 from runner.engine.values.convert import Converter
 
-_SHOWN: Final = 50  # values that detect_* functions are shown
-_DOUBTS: Final = 100  # columns of a table whose choice is recorded with what spoke for each reading
-_CERTAIN: Final = 0.75  # least confidence in a table of which no header is known
+_VALUES_FOR_DETECTORS: Final = 50  # values that detect_* functions are shown
+_DOUBTS_RECORDED: Final = 100  # columns of a table whose choice is recorded with what spoke for each reading
+_LEAST_CONFIDENCE: Final = 0.75  # least confidence in a table of which no header is known
 
 
 class MappedTable:
@@ -107,7 +107,7 @@ class MappedTable:
 
     def combine(self, fields: Sequence[Field]) -> None:
         """Find by their headers the columns of fields that are made of several, and store them in `combined` and in the
-        notes of `choices`."""
+        notes of `choices`; fields of which no column is there are left out."""
         headers: dict[str, int] = {}
         for n, column in enumerate(self.source.columns):
             for name in () if column.generated else (column.name, *column.parts[-1:]):
@@ -169,8 +169,8 @@ class MappedTable:
             if field in names and assigned.count(field) == 1:
                 self.choices[at] = choice.decided(field, "memory:shape", note, "confirmed")
             elif choice.field in assigned:
-                note_ = "its field was confirmed for another column"
-                self.choices[at] = choice._replace(field=None, contributors=(), note=note_, doubt=None, tier="none")
+                lost = "its field was confirmed for another column"
+                self.choices[at] = choice._replace(field=None, contributors=(), note=lost, doubt=None, tier="none")
 
     def letters(self, position: int) -> str:
         """Return the letters of a column in the sheet."""
@@ -225,9 +225,9 @@ class MappedTable:
                 rule="structure",
             )
         doubts = [(choice, choice.doubt) for choice in self.choices if choice.doubt is not None]
-        for choice, doubt in doubts[:_DOUBTS]:
+        for choice, doubt in doubts[:_DOUBTS_RECORDED]:
             self._report_doubt(choice, doubt, findings)
-        for _, doubt in doubts[_DOUBTS:]:
+        for _, doubt in doubts[_DOUBTS_RECORDED:]:
             findings.add(
                 doubt.code, "warning", doubt.message, place=self.source.place, field=doubt.field, rule="mapping"
             )
@@ -266,11 +266,11 @@ class MappedTable:
             c.position for c in self.choices if c.field is None and not self.source.columns[c.position].generated
         ]
         for field in fields:
-            likeliest = _most_like_header(field, [(n, self.source.columns[n].name) for n in unmapped[:_COMPARED]])
+            likeliest = _most_like_header(field, [(n, self.source.columns[n].name) for n in unmapped[:_MOST_COMPARED]])
             only_here = " in this table" if field.name in elsewhere else ""
             message = f"no column was found for the field {field.name}, which comes out empty{only_here}"
             if unmapped:
-                listed = [likeliest] if likeliest is not None else unmapped[:_NAMED]
+                listed = [likeliest] if likeliest is not None else unmapped[:_MOST_NAMED]
                 message += f"; columns without a field: {', '.join(map(self.letters, listed))}"
                 message += f" and {len(unmapped) - len(listed)} more" if len(listed) < len(unmapped) else ""
                 message += f'; to settle it: "synonyms": [the header of its column] on field {field.name}, or'
@@ -297,13 +297,15 @@ class MappedTable:
         likely_columns = [
             n
             for n in full
-            if n in unmapped and (columns[n].generated or _name_likeness(columns[n].name, field) >= _AKIN)
+            if n in unmapped and (columns[n].generated or _name_likeness(columns[n].name, field) >= _LEAST_AKIN)
         ]
         message = f"the column of the field {field.name} has no value in any row"
         if likely_columns:
-            message += f"; its values may be in column {', '.join(map(self.letters, likely_columns[:_NAMED]))}"
+            message += f"; its values may be in column {', '.join(map(self.letters, likely_columns[:_MOST_NAMED]))}"
         elif wrong:
-            message += f", and values contradict their fields in column {', '.join(map(self.letters, wrong[:_NAMED]))}"
+            message += (
+                f", and values contradict their fields in column {', '.join(map(self.letters, wrong[:_MOST_NAMED]))}"
+            )
             message += ": the values may be shifted against the header"
         rows = self.source.table.header_rows
         findings.add(
@@ -344,12 +346,12 @@ def header_is_certain(source: SourceTable) -> bool:
     if table.shape is not None or source.is_confirmed:
         return True
     doubted = any(choice.kind == "header" and not choice.sure for choice in table.choices)
-    return table.confidence >= _CERTAIN and not doubted and not _may_be_data(source)
+    return table.confidence >= _LEAST_CONFIDENCE and not doubted and not _may_be_data(source)
 
 
 def _may_be_data(source: SourceTable) -> bool:
     """Whether the header row may be a record: the table may be turned, or a header is an email address or a number."""
-    return source.is_turned or _VALUE.search("\n".join(p for c in source.columns for p in c.parts)) is not None
+    return source.is_turned or _MAY_BE_VALUE.search("\n".join(p for c in source.columns for p in c.parts)) is not None
 
 
 def _has_values(field: Field, computed: Collection[str]) -> bool:
@@ -468,7 +470,7 @@ def _call_detectors(
                     header=None if source.columns[column.position].generated else column.headers[0],
                     column=a1.letters(index),
                     column_index=index,
-                    values_sample=column.sample.values[:_SHOWN],
+                    values_sample=column.sample.values[:_VALUES_FOR_DETECTORS],
                 )
                 for name, delta in _scores(rule, answer, names).items():
                     detected.setdefault(column.position, {}).setdefault(name, []).append(
@@ -532,28 +534,29 @@ def _apply_hook(
 
 
 def _speaks_for_header(rule: str) -> bool:
-    """Whether a header was found to be a field's name in other words or the same, not merely like one."""
+    """Whether a contribution by this rule says that a header is a field's name in the same words or others, not merely
+    like one."""
     return rule.startswith("header:") and not rule.endswith("~")
 
 
-_VALUE: Final = re.compile(r"^(?:[^@\s]+@[^@\s]+\.[^@\s]+|\+?(?:\d[ ()./-]{0,2}){9,})$", re.MULTILINE)
-_NAMED: Final = 20  # columns that the message names
-_LONGEST: Final = 60
-_COMPARED: Final = 200
-_SIMILAR: Final = 0.6
-_AKIN: Final = 0.5  # likeness of a header that may have a field's values
-_HEADER: Final = (
+_MAY_BE_VALUE: Final = re.compile(r"^(?:[^@\s]+@[^@\s]+\.[^@\s]+|\+?(?:\d[ ()./-]{0,2}){9,})$", re.MULTILINE)
+_MOST_NAMED: Final = 20  # columns that the message names
+_LETTERS_COMPARED: Final = 60
+_MOST_COMPARED: Final = 200
+_LEAST_BY_LETTERS: Final = 0.6
+_LEAST_AKIN: Final = 0.5  # likeness of a header that may have a field's values
+_REMEDY: Final = (
     "check that this is the right file; add its headers as synonyms of the fields, "
     'or name the header row: "reading": {"header_rows": [3]}'
 )
-_NO_HEADER: Final = (
+_REMEDY_WITHOUT_HEADER: Final = (
     'no header row was found; name it: "reading": {"header_rows": [3]}, '
     'or name the columns by their letters: {"name": "city", "synonyms": ["B"]}'
 )
 
 
 def expects_columns(fields: Sequence[Field], computed: Collection[str | None]) -> bool:
-    """Whether a field can get its values from nowhere but a column."""
+    """Whether any field can get its values from nowhere but a column; `computed`: names of fields that rules make."""
     return any(f.needs_column and f.name not in computed for f in fields)
 
 
@@ -567,8 +570,8 @@ def nothing_mapped(tables: Sequence[MappedTable], fields: Sequence[Field], *, re
     """Create the error that ends a job in which no column is a declared field; it names the headers, each with the
     field it is most like."""
     seen = [(table, n) for table in tables for n in range(len(table.choices))]
-    named = [_column_words(table, n, fields, redact=redact) for table, n in seen[:_NAMED]]
-    more = f" and {len(seen) - _NAMED} more" if len(seen) > _NAMED else ""
+    named = [_column_words(table, n, fields, redact=redact) for table, n in seen[:_MOST_NAMED]]
+    more = f" and {len(seen) - _MOST_NAMED} more" if len(seen) > _MOST_NAMED else ""
     inputs = {t.source.place.input for t in tables}
     place = tables[0].source.place
     headless = all(t.source.table.generated_header for t in tables)
@@ -579,7 +582,7 @@ def nothing_mapped(tables: Sequence[MappedTable], fields: Sequence[Field], *, re
         input=place.input if len(inputs) == 1 else None,
         sheet=place.sheet if is_only else None,
         table=place.table if is_only else None,
-        remedy=_NO_HEADER if headless else _HEADER,
+        remedy=_REMEDY_WITHOUT_HEADER if headless else _REMEDY,
     )
 
 
@@ -591,24 +594,24 @@ def _column_words(table: MappedTable, n: int, fields: Sequence[Field], *, redact
         return name
     if not redact and table.shows_header(n):
         text = " ".join(column.name.encode(errors="replace").decode().split())
-        name += f" “{text if len(text) <= _LONGEST else text[:_LONGEST] + '…'}”"
+        name += f" “{text if len(text) <= _LETTERS_COMPARED else text[:_LETTERS_COMPARED] + '…'}”"
     near = _nearest_field(column.name, fields)
     return name + (f" (nearest: {near})" if near else "")
 
 
 def _nearest_field(header: str, fields: Sequence[Field]) -> str | None:
     """Return the field whose names share the most words or letters with a header; None if none shares any."""
-    nearest = max(
-        ((_name_likeness(header, field), field.name) for field in fields[:_COMPARED]), key=itemgetter(0), default=None
-    )
-    return nearest[1] if nearest is not None and nearest[0] else None
+    scored = ((_name_likeness(header, field), field.name) for field in fields[:_MOST_COMPARED])
+    likeness_of_nearest, nearest = max(scored, key=itemgetter(0), default=(0.0, None))
+    return nearest if likeness_of_nearest else None
 
 
 def _most_like_header(field: Field, headers: Sequence[tuple[int, str]]) -> int | None:
     """Return the position of the header that shares the most words or letters with a field's names; None if none does.
     `headers`: (position, header)."""
-    nearest = max(((_name_likeness(header, field), n) for n, header in headers), key=itemgetter(0), default=None)
-    return nearest[1] if nearest is not None and nearest[0] else None
+    scored = ((_name_likeness(header, field), n) for n, header in headers)
+    likeness_of_nearest, nearest = max(scored, key=itemgetter(0), default=(0.0, None))
+    return nearest if likeness_of_nearest else None
 
 
 def _name_likeness(header: str, field: Field) -> float:
@@ -617,6 +620,6 @@ def _name_likeness(header: str, field: Field) -> float:
 
     best = 0.0
     for name, _ in field.names:
-        letters = SequenceMatcher(None, joined(header)[:_LONGEST], joined(name)[:_LONGEST]).ratio()
-        best = max(best, likeness(header, name), letters if letters >= _SIMILAR else 0.0)
+        letters = SequenceMatcher(None, joined(header)[:_LETTERS_COMPARED], joined(name)[:_LETTERS_COMPARED]).ratio()
+        best = max(best, likeness(header, name), letters if letters >= _LEAST_BY_LETTERS else 0.0)
     return best

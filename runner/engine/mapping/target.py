@@ -14,6 +14,9 @@ from runner.engine.mapping.sample import UNTESTED, Sample, allowed_fit, most_typ
 from runner.engine.memory.recall import Recall
 
 FEW_FIELDS: Final = 40  # which the weights were trained for
+_MOST_NAMES: Final = 8  # of a field whose meaning is worked out
+_LEAST_SCORE: Final = 0.5  # of a concept that a field is, by how plainly its names mean it
+_NEARLY_BEST: Final = 0.05  # by which it may be less plain than the plainest
 MOST_BY_VALUES: Final = 3.0  # log-odds that the class of values alone may give
 _CLASSES: Final[Mapping[str, frozenset[str]]] = {  # what values of a declared type look like
     "email": frozenset({"email"}),
@@ -118,14 +121,12 @@ class Target:
         numbers = allowed_fit(sample, self._allowed[n], self._spellings[n])
         if type_number := type_fit(sample, field) if tries_type else most_type_fit(field):
             numbers[type_number] = 1.0
-        if pattern_number := pattern_fit(sample, field):
-            numbers[pattern_number[0]] = pattern_number[1]
-        return numbers
+        return numbers | pattern_fit(sample, field)
 
 
 def texts_of(field: Field) -> list[str]:
     """Return what a field is called, and what it is described as."""
-    names = [text for text, _ in field.names[:8]]
+    names = [text for text, _ in field.names[:_MOST_NAMES]]
     return [*names, first_sentence(field.description)] if field.description else names
 
 
@@ -135,12 +136,13 @@ def concepts_by_field(fields: Sequence[Field]) -> list[tuple[str, ...]]:
     scores: list[dict[str, float]] = []
     for field in fields:
         own_scores: dict[str, float] = {}
-        for text, _ in field.names[:8]:
+        for text, _ in field.names[:_MOST_NAMES]:
             for name, score in knowledge.concepts_of(text):
                 if knowledge.concept(name).values in _CLASSES.get(field.type, (knowledge.concept(name).values,)):
                     own_scores[name] = max(own_scores.get(name, 0.0), score)
         best_score = max(own_scores.values(), default=0.0)
-        scores.append({name: score for name, score in own_scores.items() if score >= max(0.5, best_score - 0.05)})
+        least_score = max(_LEAST_SCORE, best_score - _NEARLY_BEST)
+        scores.append({name: score for name, score in own_scores.items() if score >= least_score})
     domains = Counter(d for own_scores in scores for d in {knowledge.concept(name).domain for name in own_scores})
     concepts = []
     for own_scores in scores:

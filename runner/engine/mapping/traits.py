@@ -17,9 +17,13 @@ from typing import Any, Final, NamedTuple
 from runner.engine.mapping.knowledge import folded_words, vocabulary
 from runner.engine.values.convert import text_of
 
-_CLASSIFIED: Final = 40  # values of a column
+_VALUES_CLASSIFIED: Final = 40  # values of a column
 _MOST_DIGITS: Final = 18  # of an integer
-_OF_DIGITS: Final = {4: ("postcode",), 5: ("five_digits", "postcode"), 6: ("postcode",)}  # length -> what they may be
+_TRAITS_BY_LENGTH: Final = {
+    4: ("postcode",),
+    5: ("five_digits", "postcode"),
+    6: ("postcode",),
+}  # length -> what they may be
 VOCABULARIES: Final = (
     "street", "region", "unit", "direction", "district", "company", "status", "country", "first", "last"
 )  # fmt: skip
@@ -63,7 +67,7 @@ _STREET_ENDINGS: Final = (  # of casefolded words
 )  # fmt: skip
 _LEAST_LOG_ODDS: Final = -3.0  # values may always be of a class that nobody thought of
 
-Traits = list[str]  # names of TRAITS that one text has
+TraitNames = list[str]  # names of TRAITS that one text has
 
 
 def traits_of(values: Sequence[Any]) -> list[float] | None:
@@ -71,13 +75,13 @@ def traits_of(values: Sequence[Any]) -> list[float] | None:
 
     Of many values some are classified, evenly spaced.
     """
-    stride = max(1, len(values) // _CLASSIFIED)
-    texts = [t for v in values[::stride][:_CLASSIFIED] if v is not None and (t := text_of(v).strip())]
+    stride = max(1, len(values) // _VALUES_CLASSIFIED)
+    texts = [t for v in values[::stride][:_VALUES_CLASSIFIED] if v is not None and (t := text_of(v).strip())]
     if not texts:
         return None
     classified = {text: _classify(text) for text in dict.fromkeys(texts)}
-    count_by_trait = Counter(chain.from_iterable([classified[text][0] for text in texts]))
-    numbers = [number for text in texts if (number := classified[text][1]) is not None]
+    count_by_trait = Counter(chain.from_iterable([classified[text].traits for text in texts]))
+    numbers = [number for text in texts if (number := classified[text].number) is not None]
     shares = {trait: count / len(texts) for trait, count in count_by_trait.items()}
     traits = (
         dict.fromkeys(TRAITS, 0.0) | shares | _repetition_traits(texts) | _sequence_traits(numbers, len(texts), stride)
@@ -106,21 +110,29 @@ def _sequence_traits(numbers: Sequence[float], size: int, stride: int) -> dict[s
     return {"counts_up": float(min(steps) > 0), "one_up": float(steps == {float(stride)})}
 
 
-def _classify(text: str) -> tuple[Traits, float | None]:
-    """Return the traits of one text, and its number if it is one."""
+class _ClassifiedText(NamedTuple):
+    """What one text is like."""
+
+    traits: TraitNames
+    number: float | None = None  # if it is one
+
+
+def _classify(text: str) -> _ClassifiedText:
+    """Return the traits of one text, which is not empty, and its number if it is one."""
     size, first = len(text), text[0]
     length = _length_trait(size)
     if text.isdecimal() and size <= _MOST_DIGITS:
         number = float(text)
-        return [length, "integer", *_OF_DIGITS.get(size, ()), *_size_traits(number)], number
+        return _ClassifiedText([length, "integer", *_TRAITS_BY_LENGTH.get(size, ()), *_size_traits(number)], number)
     has_digits = _DIGIT.search(text) is not None
     if has_digits and (first in "+-" or first.isdecimal()):
         if first in "+-" and text[1:].isdecimal() and size <= _MOST_DIGITS + 1:
             number = float(text)
-            return [length, "integer", *(("five_digits",) if size == 5 else ()), *_size_traits(number)], number
+            five_digits = ("five_digits",) if size == 5 else ()
+            return _ClassifiedText([length, "integer", *five_digits, *_size_traits(number)], number)
         if _DECIMAL.fullmatch(text):
             return _classify_decimal(text, length)
-    return [length, *_text_traits(text, has_digits=has_digits)], None
+    return _ClassifiedText([length, *_text_traits(text, has_digits=has_digits)])
 
 
 def _length_trait(size: int) -> str:
@@ -130,20 +142,20 @@ def _length_trait(size: int) -> str:
     return "middle" if size <= 15 else "long"
 
 
-def _classify_decimal(text: str, length: str) -> tuple[Traits, float | None]:
+def _classify_decimal(text: str, length: str) -> _ClassifiedText:
     """Return the traits of a text with a decimal number, and the number unless its thousands are grouped. `length`: the
     trait of its length."""
     plain = text.replace(",", ".")
     try:
         number = float(plain)
     except ValueError:
-        return [length, "decimal"], None
+        return _ClassifiedText([length, "decimal"])
     traits = [length, "decimal", *_size_traits(number)]
     if 90 < abs(number) <= 180:
         traits.append("over_90")
     if len(plain.rpartition(".")[2]) >= 4:
         traits.append("fine")
-    return traits, number
+    return _ClassifiedText(traits, number)
 
 
 def _size_trait(size: float) -> str:
@@ -155,7 +167,7 @@ def _size_trait(size: float) -> str:
     return "up_to_9999" if size <= 9999 else "large"
 
 
-def _size_traits(number: float) -> Traits:
+def _size_traits(number: float) -> TraitNames:
     """Return the traits of a number: how large it is, and whether it may be a year or an angle."""
     size = abs(number)
     traits = [_size_trait(size)]
@@ -171,7 +183,7 @@ def _size_traits(number: float) -> Traits:
 _WORD_TRAITS: Final = ("one_word", "one_word", "two_words", "many_words")  # by how many words a text has
 
 
-def _text_traits(text: str, *, has_digits: bool) -> Traits:
+def _text_traits(text: str, *, has_digits: bool) -> TraitNames:
     """Return the traits of a text that is not a plain number: an address, a date, an amount, words."""
     if text[0] in "hHwW" and _URL.fullmatch(text):
         return ["url"]
@@ -188,18 +200,18 @@ def _text_traits(text: str, *, has_digits: bool) -> Traits:
     ]
 
 
-def _digit_traits(text: str) -> Traits:
+def _digit_traits(text: str) -> TraitNames:
     """Return the forms (date, phone number, postcode …) that a text with digits has as a whole."""
     first = text[0]
     forms = _AFTER_DIGIT if first.isdecimal() else _AFTER_SIGN if first in "+(" else _AFTER_LETTER
     return [name for name, matches in forms if matches(text)]
 
 
-def _form_traits(text: str, folded: str) -> Traits:
+def _form_traits(text: str, folded: str) -> TraitNames:
     """Return the other forms that a text has as a whole: an identifier, an amount, yes or no, a leading house
     number."""
     first = text[0]
-    traits: Traits = []
+    traits: TraitNames = []
     if len(text) >= 16 and _HEX.fullmatch(text):
         traits.append("hex")
     if (first in "-($€£¥" or text[-1] in "$€£¥RDF") and _MONEY.fullmatch(text):
@@ -211,9 +223,9 @@ def _form_traits(text: str, folded: str) -> Traits:
     return traits
 
 
-def _letter_traits(text: str, *, has_digits: bool) -> Traits:
+def _letter_traits(text: str, *, has_digits: bool) -> TraitNames:
     """Return the traits for whether a text has letters or only signs, and how it is capitalised."""
-    traits: Traits = []
+    traits: TraitNames = []
     has_letters = text.isalpha() or any(map(str.isalpha, text))
     if has_letters and not has_digits and (text.isascii() or not any(map(str.isdigit, text))):
         traits.append("words_only")
@@ -256,7 +268,8 @@ class ClassWeights(NamedTuple):
 
 
 def class_weights(classes: Mapping[str, Sequence[float]]) -> ClassWeights:
-    """`classes`: for each class what it starts with, then the weights of TRAITS, as `matcher.json` has them."""
+    """Lay out the weights of `matcher.json`; `classes`: for each class what it starts with, then the weights of
+    TRAITS."""
     starts, *by_trait = zip(*classes.values(), strict=True)
     return ClassWeights(tuple(classes), starts, tuple(by_trait))
 

@@ -25,6 +25,6 @@ def pool_samples(tables: Sequence[SourceTable], samples: Mapping[str, Samples]) 
         if len(ids) > 1 and any(names):
             share = max(1, SAMPLED // len(ids))
             columns = zip(*(samples[table_id][: len(names)] for table_id in ids), strict=True)
-            together = [list(chain.from_iterable(part[:share] for part in parts))[:SAMPLED] for parts in columns]
-            pooled_samples |= dict.fromkeys(ids, together)
+            pooled = [list(chain.from_iterable(part[:share] for part in parts))[:SAMPLED] for parts in columns]
+            pooled_samples |= dict.fromkeys(ids, pooled)
     return pooled_samples
