@@ -100,7 +100,7 @@ def explanation(artifact: Mapping[str, Any] | None, wanted: FindingFilter, *, li
 def fixes_for_senders(artifact: Mapping[str, Any] | None, language: str) -> Markup:
     """What to fix, in a language; nothing where an artifact does not say."""
     try:
-        return _NOTHING if artifact is None else _drawn(fixes(artifact, words=catalogue(language), most=_FIXES))
+        return _NOTHING if artifact is None else _drawn(fixes(artifact, phrases=catalogue(language), most=_FIXES))
     except _MISSHAPEN:
         return _NOTHING
 

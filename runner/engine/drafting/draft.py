@@ -25,19 +25,20 @@ from runner.engine.surveying.survey import survey
 from runner.engine.surveying.surveyed_input import SurveyedInput
 from runner.engine.tables.sources import SourceTable
 
-_SURE: Final = 0.85  # probability from which columns of different headers are one field
-_PLAIN_MEANING: Final = 0.85  # how plainly a header of another script must say what it means to be named by it
-_ASKED: Final = 0.5  # from which a person is asked
-_ALIKE: Final = 0.6  # share of headers that a second table of a sample has in common with the first
+_SURE_PROBABILITY: Final = 0.85  # probability from which columns of different headers are one field
+_LEAST_PLAINNESS: Final = 0.85  # how plainly a header of another script must say what it means to be named by it
+_ASKED_PROBABILITY: Final = 0.5  # from which a person is asked
+_LEAST_SHARED_HEADERS: Final = 0.6  # share of headers that a second table of a sample has in common with the first
 _MOST_FIELDS: Final = 500
 _MOST_COLUMNS: Final = 2 * _MOST_FIELDS  # of one table
-_ROOM: Final = 400_000  # different values that are counted, over all columns
-_LEAST_ROOM: Final = 1000  # of one column
+_VALUES_COUNTED: Final = 400_000  # different values that are counted, over all columns
+_LEAST_VALUES_COUNTED: Final = 1000  # of one column
+_EXAMPLES, _LONGEST_EXAMPLE = 3, 40  # values in a question, and characters of each
 _MOST_NOTES: Final = 100
 _LONGEST_NAME: Final = 60
-_MOST_HEADER: Final = 200
+_LONGEST_HEADER: Final = 200
 # What samples add to the rules of a contract.
-_OF_SAMPLES: Final = ("synonyms", "formats", "day_first", "clean", "label")
+_KEYS_OF_SAMPLES: Final = ("synonyms", "formats", "day_first", "clean", "label")
 
 
 class SampleTable(NamedTuple):
@@ -109,7 +110,7 @@ def _draft_field(facts: FieldFacts, files: int, request: DraftRequest) -> FieldD
     inference = Inference(facts, files)
     spec, questions = inference.spec, inference.questions
     if not request.rules:
-        spec, questions = {key: value for key, value in spec.items() if key in _OF_SAMPLES}, []
+        spec, questions = {key: value for key, value in spec.items() if key in _KEYS_OF_SAMPLES}, []
     return FieldDraft(
         {**spec, **facts.declared, **_merge_synonyms(spec, facts.declared)}, inference.evidence, questions
     )
@@ -194,7 +195,7 @@ def _read_samples(samples: Sequence[InputFile], declared: Sequence[FieldFacts], 
                     what = f"of {len(table.columns):,} columns only the first {_MOST_COLUMNS:,} were used"
                     notes.append(f"{file.name}, {table.place.sheet}!{table.table.range.a1}: {what}")
             columns = sum(len(table.columns) for table in tables) * len(samples)
-            room_per_column = max(_LEAST_ROOM, _ROOM // max(1, columns))
+            room_per_column = max(_LEAST_VALUES_COUNTED, _VALUES_COUNTED // max(1, columns))
             sample_tables += [
                 SampleTable(number, table, facts_of(table, number, room=room_per_column, most=_MOST_COLUMNS))
                 for table in tables
@@ -217,7 +218,7 @@ def _choose_record_tables(source: SurveyedInput, notes: list[str]) -> list[Sourc
     for other in largest_first[1:]:
         headers = _named_headers(other)
         shared = len(headers & main_headers)
-        has_same_columns = shared > 1 and shared >= _ALIKE * max(len(main_headers), len(headers))
+        has_same_columns = shared > 1 and shared >= _LEAST_SHARED_HEADERS * max(len(main_headers), len(headers))
         if other.has_data and has_same_columns:
             alike.append(other)
         else:
@@ -295,8 +296,8 @@ class _FieldJoiner:
                 self._notes.append(f"{name} has no header, so it was left out")
             elif header in seen:
                 self._notes.append(f"{name} has the same header as column {seen[header]}, so it was left out")
-            elif len(column.header) > _MOST_HEADER:
-                self._notes.append(f"{name} has a header of over {_MOST_HEADER} characters and was left out")
+            elif len(column.header) > _LONGEST_HEADER:
+                self._notes.append(f"{name} has a header of over {_LONGEST_HEADER} characters and was left out")
             else:
                 seen[header] = column.letters
                 if headless:
@@ -310,12 +311,12 @@ class _FieldJoiner:
         fields = [Field(_as_declaration(facts)) for facts in self.fields]
         headers = {n: self._same.get(normalized(c.header), c.header) for n, c in columns.items()}
         inside = [ColumnIn(n, (headers[n],), column.sample, column.letters) for n, column in columns.items()]
-        choices = choose(inside, fields, threshold=_ASKED, detected={}, allowed=lambda _: None)
+        choices = choose(inside, fields, threshold=_ASKED_PROBABILITY, detected={}, allowed=lambda _: None)
         return {choice.position: choice for choice in choices}
 
     def _is_same(self, choice: MappingChoice) -> bool:
         """Whether a column is a field without asking a person: by its name, or by a high probability."""
-        return choice.tier in ("name", "words", "rule") or choice.probability >= _SURE
+        return choice.tier in ("name", "words", "rule") or choice.probability >= _SURE_PROBABILITY
 
     def _field_named(self, name: str) -> FieldFacts:
         """Return the field of this name, which is one of those so far."""
@@ -324,7 +325,7 @@ class _FieldJoiner:
     def _ask_whether_same(self, column: ColumnFacts, facts: FieldFacts) -> None:
         """Add the question whether a column is the same as a field of other samples."""
         text = f"is the column “{column.header}” of another sample the same as “{facts.label}”?"
-        examples = tuple(value[:40] for value, _ in column.counts.most_common(3))
+        examples = tuple(value[:_LONGEST_EXAMPLE] for value, _ in column.counts.most_common(_EXAMPLES))
         change = {"same": {column.header: facts.label}}
         self.questions.append(DraftQuestion("same_column", facts.name, text, change, examples))
 
@@ -370,4 +371,4 @@ def _name_by_meaning(header: str) -> str:
     if not meanings:
         return ""
     concept, plainness = meanings[0]
-    return concept.partition(":")[0] if plainness >= _PLAIN_MEANING else ""
+    return concept.partition(":")[0] if plainness >= _LEAST_PLAINNESS else ""

@@ -10,13 +10,15 @@ from runner.engine.drafting.sample_columns import ColumnFacts, TypeFit
 from runner.engine.mapping.knowledge import concept, concepts_of, understood
 
 PLAIN: Final = 0.85  # how plainly a header says what it means
-_LIKELY: Final = 0.5
-_NAMES: Final = 0.25  # share of values that are common names of people
-_PEOPLE: Final = frozenset({"person", "first_name", "last_name", "email", "phone", "street", "address", "house_number"})
-_HARMLESS: Final = frozenset(
+_LIKELY_SCORE: Final = 0.5
+_LEAST_SHARE_OF_NAMES: Final = 0.25  # share of values that are common names of people
+_PEOPLE_CLASSES: Final = frozenset(
+    {"person", "first_name", "last_name", "email", "phone", "street", "address", "house_number"}
+)
+_HARMLESS_CLASSES: Final = frozenset(
     {"category", "country", "small_number", "boolean", "status"}
 )  # classes in the domain people
-_PRIVATE: Final = frozenset({"iban", "card_number", "account_number", "tax_id", "license_plate", "vin", "bic"})
+_PRIVATE_CONCEPTS: Final = frozenset({"iban", "card_number", "account_number", "tax_id", "license_plate", "vin", "bic"})
 # Last words of headers whose values are people, by whatever name.
 _PEOPLE_WORDS: Final = frozenset(
     {"by", "von", "par", "por", "agent", "approver", "bearbeiter", "beneficiary", "buyer", "caseworker", "child",
@@ -33,9 +35,10 @@ class FieldFacts:
     """
 
     def __init__(self, name: str, columns: Iterable[ColumnFacts] = (), declared: dict[str, Any] | None = None) -> None:
+        """Begin with the columns known so far; `declared`: the field as a target or a contract has it."""
         self.name = name
         self.columns = list(columns)
-        self.declared = declared or {}  # what a target or a contract says about it
+        self.declared = declared or {}
 
     @property
     def headers(self) -> list[str]:
@@ -152,13 +155,13 @@ class FieldFacts:
     def is_personal(self) -> bool:
         """Whether the values may be about people: none of them may become a part of the manifest."""
         for name, score in self.meanings.items():
-            if score < _LIKELY:
+            if score < _LIKELY_SCORE:
                 continue
             about = concept(name)
             classes = set(about.values.split())
-            if name in _PRIVATE or not classes.isdisjoint(_PEOPLE):
+            if name in _PRIVATE_CONCEPTS or not classes.isdisjoint(_PEOPLE_CLASSES):
                 return True
-            if about.domain in ("people", "medical", "insurance") and classes.isdisjoint(_HARMLESS):
+            if about.domain in ("people", "medical", "insurance") and classes.isdisjoint(_HARMLESS_CLASSES):
                 return True
         if not _PEOPLE_WORDS.isdisjoint(normalized(header).rpartition(" ")[2] for header in self._names):
             return True
@@ -168,4 +171,8 @@ class FieldFacts:
         """Whether the values themselves look like names of people or ways to reach them."""
         shares = column.sample.shares()
         people = (shares.get(f"vocabulary_{name}", 0.0) for name in ("first", "last"))
-        return shares.get("email", 0.0) > 0 or shares.get("vocabulary_street", 0.0) >= _NAMES or max(people) >= _NAMES
+        return (
+            shares.get("email", 0.0) > 0
+            or shares.get("vocabulary_street", 0.0) >= _LEAST_SHARE_OF_NAMES
+            or max(people) >= _LEAST_SHARE_OF_NAMES
+        )

@@ -25,24 +25,32 @@ _ALONE_ROWS: Final = 50  # the same for a single sample
 _FULL_ROWS: Final = 100  # the same for other fields: where 3 % are blank, so many rows nearly always show it
 _FEW_TYPED: Final = 5  # values that show a type in a column that is mostly blank
 _KEY_ROWS: Final = 30  # rows that a key needs without a repeat
-_CODES: Final = 50  # values that a pattern needs
-_SLIPS: Final = 0.02  # share of values that may not be of the type, which then is a warning
+_CODES_FOR_PATTERN: Final = 50  # values that a pattern needs
+_MOST_SLIPS: Final = 0.02  # share of values that may not be of the type, which then is a warning
 _SLIPS_ROWS: Final = 50
 _MOST_ALLOWED: Final = 60
 _LONGEST_ALLOWED: Final = 100
 _FEW_VALUES: Final = 3
 _EACH_OFTEN: Final = 3  # how often each allowed value occurs at least
-_OFTEN: Final = 10  # how often it occurs on average, with two samples
+_OFTEN_IN_TWO_FILES: Final = 10  # how often it occurs on average, with two samples
 _OFTEN_EACH_FILE: Final = 5  # the same with more
-_OPEN: Final = ("place", "district", "company", "person", "text", "text_short", "identifier")  # new ones always come
+_OPEN_CLASSES: Final = (
+    "place",
+    "district",
+    "company",
+    "person",
+    "text",
+    "text_short",
+    "identifier",
+)  # new ones always come
 _RANGE_VALUES: Final = 30
 _MONEY_VALUES: Final = 200
 _TENTHS: Final = 10  # a bound leaves room for ten times as much
-_YEARS: Final = 10
+_LEAST_YEARS: Final = 10
 _SHORT_NUMBER: Final = 3  # digits of a count or a position; numbers of documents have more
 _MOST_SYNONYMS: Final = 50
-_NONNEGATIVE: Final = ("quantity", "small_number", "year", "latitude", "longitude")
-_SIGNED: Final = ("latitude", "longitude")
+_NONNEGATIVE_CLASSES: Final = ("quantity", "small_number", "year", "latitude", "longitude")
+_SIGNED_CLASSES: Final = ("latitude", "longitude")
 _NAMED_TYPES: Final = ("date", "time", "money", "email", "phone", "url", "boolean")  # that a header may name
 _FLAG_WORDS: Final = frozenset({"0", "1", "0.0", "1.0"})
 
@@ -103,16 +111,16 @@ class Inference:
                 continue  # a few values in a column that is mostly blank
             if not bad:
                 self.spec["type"] = field_type
-                self.evidence.append(f"all {_A_VALID[field_type]}")
+                self.evidence.append(f"all {_VALUES_OF_TYPE[field_type]}")
                 currencies = {code for column in facts.columns for code in column.currencies}
                 if field_type == "money" and len(currencies) > 1:
                     self.evidence.append(f"in {len(currencies)} currencies, which are not kept: text would keep them")
                 return
-            if bad <= _SLIPS * facts.values and facts.values >= _SLIPS_ROWS:
+            if bad <= _MOST_SLIPS * facts.values and facts.values >= _SLIPS_ROWS:
                 self.spec.update({"type": field_type, "severity": "warning"})
-                self.evidence.append(f"all but {bad:,} {_A_VALID[field_type]}, so this is a warning")
+                self.evidence.append(f"all but {bad:,} {_VALUES_OF_TYPE[field_type]}, so this is a warning")
                 strict = {"severity": "error"}
-                text = f"{bad:,} of {facts.values:,} values are not {_A_VALID[field_type]}: are those errors?"
+                text = f"{bad:,} of {facts.values:,} values are not {_VALUES_OF_TYPE[field_type]}: are those errors?"
                 self.questions.append(DraftQuestion("type", facts.name, text, strict))
                 return
         self.spec["type"] = "text"
@@ -218,7 +226,7 @@ class Inference:
         if facts.bad("decimal") * 2 < facts.values:  # numbers, but for some that are none
             return
         values = sorted(counts)
-        if _is_saturated(facts, len(different)) and not facts.hints_at(*_OPEN):
+        if _is_saturated(facts, len(different)) and not facts.hints_at(*_OPEN_CLASSES):
             self.spec.update({"type": "enum", "allowed": values})
             self.evidence.append(f"{len(different)} different values, each in every sample")
         elif facts.values >= _OFTEN_EACH_FILE * len(different):
@@ -233,7 +241,12 @@ class Inference:
         """
         facts = self._facts
         kind: str = self.spec["type"]
-        if kind not in ("text", "phone") or facts.overflow or "pattern" in facts.declared or facts.values < _CODES:
+        if (
+            kind not in ("text", "phone")
+            or facts.overflow
+            or "pattern" in facts.declared
+            or facts.values < _CODES_FOR_PATTERN
+        ):
             return
         counts: Mapping[str, int] = facts.counts
         if kind == "phone" and not all(text.isdecimal() for text in counts):
@@ -358,7 +371,7 @@ _CANDIDATES: Final[tuple[tuple[str, Callable[[FieldFacts], bool]], ...]] = (
     ("datetime", _is_day),
     ("time", lambda facts: not facts.kinds()["number"]),
 )
-_A_VALID: Final = {
+_VALUES_OF_TYPE: Final = {
     "boolean": "yes/no values", "email": "email addresses", "url": "web addresses", "phone": "phone numbers",
     "percent": "percentages", "integer": "whole numbers", "decimal": "numbers", "money": "amounts of money",
     "date": "dates", "datetime": "dates with a time", "time": "times of day",
@@ -376,7 +389,7 @@ def _is_saturated(facts: FieldFacts, different: int) -> bool:
         return False
     closed = different >= _FEW_VALUES or facts.is_about("category", "status", "boolean")
     everywhere = all(len(column.counts) == len(facts.counts) for column in facts.columns)
-    often = _OFTEN_EACH_FILE if len(facts.files) > 2 else _OFTEN
+    often = _OFTEN_EACH_FILE if len(facts.files) > 2 else _OFTEN_IN_TWO_FILES
     return closed and everywhere and facts.values >= often * different and not all(map(_is_even, facts.columns))
 
 
@@ -391,7 +404,7 @@ def _numbers_around(facts: FieldFacts, kind: str, low: float, high: float) -> Sp
 
     Numbers below zero are only ruled out where they mean nothing, or where many values have none.
     """
-    if kind == "decimal" and facts.is_about(*_SIGNED):
+    if kind == "decimal" and facts.is_about(*_SIGNED_CLASSES):
         limit = 90 if facts.is_about("latitude") else 180
         return {"min": -limit, "max": limit} if -limit <= low and high <= limit else {}
     if kind == "percent":
@@ -400,7 +413,7 @@ def _numbers_around(facts: FieldFacts, kind: str, low: float, high: float) -> Sp
     bounds: Spec = {"max": power_of_ten}
     if low < 0:
         bounds["min"] = -power_of_ten
-    elif kind != "money" and (facts.is_about(*_NONNEGATIVE) or facts.values >= _MONEY_VALUES):
+    elif kind != "money" and (facts.is_about(*_NONNEGATIVE_CLASSES) or facts.values >= _MONEY_VALUES):
         bounds["min"] = 0
     return bounds
 
@@ -412,7 +425,7 @@ def _has_word(pattern: str) -> bool:
 
 def _days_around(low: Any, high: Any, kind: str) -> Spec:
     """Choose `min` and `max` well around the dates that were seen, in whole years."""
-    years = max(_YEARS, high.year - low.year)
+    years = max(_LEAST_YEARS, high.year - low.year)
     first, last = max(1, low.year - years), min(9999, high.year + years)
     first_day: date = date(first, 1, 1)
     last_day: date = date(last, 12, 31)

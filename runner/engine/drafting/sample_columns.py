@@ -16,12 +16,12 @@ from runner.engine.values.convert import Converter, text_of
 from runner.engine.values.decisions import Tally, add_cells, decide_convention, make_tally
 from runner.engine.values.words import NOTHING
 
-TRIED: Final = ("integer", "decimal", "percent", "date", "datetime", "time", "boolean", "email", "phone", "url")
-CLEANED: Final = ("strip", "nullify")
-_PLAUSIBLE: Final = 0.5  # share of the first values that a type must fit to be tried on all
-_LONG: Final = 200  # characters of a value that is counted by itself
+TRIED_TYPES: Final = ("integer", "decimal", "percent", "date", "datetime", "time", "boolean", "email", "phone", "url")
+CLEANING_STEPS: Final = ("strip", "nullify")
+_LEAST_FIT: Final = 0.5  # share of the first values that a type must fit to be tried on all
+_LONGEST_COUNTED: Final = 200  # characters of a value that is counted by itself
 _MANY_DIGITS: Final = 16  # more than a number keeps
-_KINDS: Final[Mapping[type, str]] = {
+_KIND_OF_TYPE: Final[Mapping[type, str]] = {
     str: "text",
     int: "number",
     float: "number",
@@ -49,7 +49,8 @@ class TypeFit:
         self.timed = False  # dates with a time of day
 
     def add(self, values: Sequence[Any], bad: Sequence[int]) -> None:
-        """Count cells that were converted to this type; `bad`: the positions of those that are not of it."""
+        """Count cells that were converted to this type; `bad`: the positions of those that are not of it. Extremes are
+        only of types other than texts, yes and no."""
         self.bad += len(bad)
         wrong = frozenset(bad)
         good = [v for n, v in enumerate(values) if v is not None and n not in wrong]
@@ -69,7 +70,8 @@ class ColumnFacts:
     """What all rows show of one column of one sample; `add` counts them chunk by chunk."""
 
     def __init__(self, header: str, letters: str, file: int, sample: Sample, *, room: int) -> None:
-        """Know a column of which nothing is counted yet; `room`: how many different values are counted."""
+        """Know a column of which nothing is counted yet; `room`: how many different values are counted. `file`: which
+        sample, by number. `sample`: its first values."""
         self.header = header
         self.has_header = True  # false: it is called by its letters, which mean nothing
         self.letters = letters
@@ -90,7 +92,7 @@ class ColumnFacts:
         self.repeats = False  # a value occurs twice
         self.fits: dict[str, TypeFit] = {}  # of the types that were tried
         self._seen = SeenValues()
-        self._room = room
+        self._most_counted = room
 
     def add(self, values: Sequence[Any]) -> None:
         """Count the values of some rows."""
@@ -110,7 +112,7 @@ class ColumnFacts:
         if not text:
             return None
         self.filled += 1
-        self.kinds[_KINDS.get(type(value), "text")] += 1
+        self.kinds[_KIND_OF_TYPE.get(type(value), "text")] += 1
         if type(value) is str or type(value) is Shown:
             self._remember_form(text, " ".join(value.split(" ")) if type(value) is str else text)
         if text.casefold() in NOTHING:
@@ -129,7 +131,7 @@ class ColumnFacts:
 
     def _count_text(self, text: str) -> None:
         """Count a text while there is room; sets `overflow` if there is none."""
-        if len(text) > _LONG or (len(self.counts) >= self._room and text not in self.counts):
+        if len(text) > _LONGEST_COUNTED or (len(self.counts) >= self._most_counted and text not in self.counts):
             self.overflow = True
             return
         self.counts[text] += 1
@@ -151,7 +153,7 @@ def facts_of(table: SourceTable, file: int, *, room: int, most: int) -> dict[int
         n: ColumnFacts(table.columns[n].name, a1.letters(table.columns[n].index), file, samples[n], room=room)
         for n in positions
     }
-    types_by_column = {n: [kind for kind in TRIED if _is_plausible(samples[n], kind)] for n in positions}
+    types_by_column = {n: [kind for kind in TRIED_TYPES if _is_plausible(samples[n], kind)] for n in positions}
     pairs = [(n, kind) for n in positions for kind in types_by_column[n]]
     tallies = {pair: tally for pair in pairs if (tally := make_tally(_field_of_type(pair[1]))) is not None}
     for columns in _chunks_of_columns(table):
@@ -194,10 +196,10 @@ def _chunks_of_columns(table: SourceTable) -> Iterator[list[list[Any]]]:
 
 def _field_of_type(kind: str) -> Field:
     """Make a field with which a type is tried."""
-    return Field({"name": "sample", "type": kind, "clean": CLEANED})
+    return Field({"name": "sample", "type": kind, "clean": CLEANING_STEPS})
 
 
 def _is_plausible(sample: Sample, kind: str) -> bool:
     """Whether enough of the first values fit a type to try it on all."""
     share = sample.fit(_field_of_type(kind))
-    return share is not None and share >= _PLAUSIBLE
+    return share is not None and share >= _LEAST_FIT

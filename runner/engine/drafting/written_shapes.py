@@ -7,10 +7,10 @@ from typing import Final, NamedTuple
 
 from runner.engine.values.date_formats import make_format_reader
 
-_FEWEST: Final = 15  # different values that a pattern needs
+_LEAST_DIFFERENT: Final = 15  # different values that a pattern needs
 _MOST_RUNS: Final = 9
-_PLAIN: Final = " -_/,:;#%&@'\""
-_FILLED: Final = 5  # how often a word occurs that may stand for a missing value
+_PLAIN_SIGNS: Final = " -_/,:;#%&@'\""
+_LEAST_FILLER_COUNT: Final = 5  # how often a word occurs that may stand for a missing value
 _LETTERS: Final = ("upper", "lower")
 _CLASSES: Final = {"digit": "[0-9]", "upper": "[A-Z]", "lower": "[a-z]"}
 _DAYS: Final = (
@@ -54,12 +54,17 @@ def pattern_of(counts: Mapping[str, int], *, counted: bool = True, most_fillers:
         if len(runs) > _MOST_RUNS or len(shapes) > 1 + most_fillers:
             return None
         shapes.setdefault(tuple(run.kind for run in runs), []).append(runs)
-    rare = ("".join(run.text for run in runs) for alike in shapes.values() if len(alike) < _FEWEST for runs in alike)
+    rare = (
+        "".join(run.text for run in runs)
+        for alike in shapes.values()
+        if len(alike) < _LEAST_DIFFERENT
+        for runs in alike
+    )
     fillers = list(islice(rare, most_fillers + 1))
-    usual = [alike for alike in shapes.values() if len(alike) >= _FEWEST]
+    usual = [alike for alike in shapes.values() if len(alike) >= _LEAST_DIFFERENT]
     if len(usual) != 1 or len(fillers) > most_fillers:
         return None
-    if any(counts[text] < _FILLED or not text.replace(" ", "").isalpha() for text in fillers):
+    if any(counts[text] < _LEAST_FILLER_COUNT or not text.replace(" ", "").isalpha() for text in fillers):
         return None
     expression = _expression_of_runs(usual[0], counted=counted)
     return None if expression is None else "|".join([expression, *map(_escape_text, sorted(fillers))])
@@ -104,7 +109,7 @@ def _expression_of_run(texts: Sequence[str], kind: str, *, counted: bool) -> str
 
 def _escape_text(text: str) -> str:
     """Escape a text so that a regular expression matches it, with as few backslashes as possible."""
-    return "".join(char if char.isalnum() or char in _PLAIN else re.escape(char) for char in text)
+    return "".join(char if char.isalnum() or char in _PLAIN_SIGNS else re.escape(char) for char in text)
 
 
 class WrittenDates(NamedTuple):

@@ -53,19 +53,22 @@ STYLE: Final = (
     "var(--line) 4px,var(--line) 6px)}"
     ".error-text{color:var(--error)}.warning-text{color:var(--warning)}.soft{color:var(--soft)}"
 )
-MAX_SECTION: Final = 2 * 1024 * 1024  # characters of one list; artifact.json has all of it
-_LONGEST: Final = 2000  # characters of one text
-_COLUMNS: Final = 40  # drawn in one grid
-_BANDS: Final = 48
-_LAST: Final = 8  # of the bands, from the sheet's end
-_HEADER: Final = 40  # characters of a header in the grid
-_SURE: Final = 0.85  # a column that is less likely its field is in doubt
-_LIKELY: Final = 0.3  # and so is one without a field that is so likely one
+MAX_SECTION_CHARACTERS: Final = 2 * 1024 * 1024  # characters of one list; artifact.json has all of it
+_LONGEST_TEXT: Final = 2000  # characters of one text
+_MOST_COLUMNS: Final = 40  # drawn in one grid
+_MOST_BANDS: Final = 48
+_LAST_BANDS: Final = 8  # of the bands, from the sheet's end
+_LONGEST_HEADER: Final = 40  # characters of a header in the grid
+_SURE_SHARE: Final = 0.85  # a column that is less likely its field is in doubt
+_MOST_CHANGES: Final = 100  # of one kind since the last drop
+_MOST_CONTRIBUTORS: Final = 12  # to a probability
+_EVEN_SHARE: Final = 0.5
+_LIKELY_SHARE: Final = 0.3  # and so is one without a field that is so likely one
 _SEPARATORS = re.compile("[^A-Za-z0-9]+")
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 # One line of a manifest, or two, and whose it is; as the engine's choices have it.
 _SETTING = re.compile(r'("[a-z_]+": .+?)(?: \(or ([^)]+)\)| or ("[a-z_]+": .+?))?(?: on field (.+))?')
-_CELL = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")
+_CELL = re.compile(r"(?P<letters>[A-Z]{1,3})(?P<row>[0-9]{1,7})")
 
 
 def without_hidden(text: str) -> str:
@@ -74,23 +77,23 @@ def without_hidden(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape a text for a page, and cut it; the standard library's own function loads a table of two thousand
-    entities."""
-    if len(text) > _LONGEST:
-        text = text[: _LONGEST - 1] + "…"
+    """Escape a text for a page, and cut it to 2,000 characters; the standard library's own function loads a table of
+    two thousand entities."""
+    if len(text) > _LONGEST_TEXT:
+        text = text[: _LONGEST_TEXT - 1] + "…"
     text = without_hidden(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return text.replace('"', "&quot;").replace("'", "&#x27;")
 
 
-def bounded(lines: Iterable[str], words: Catalogue) -> tuple[str, str]:
+def bounded(lines: Iterable[str], phrases: Catalogue) -> tuple[str, str]:
     """Join as many of the lines as a section has room for; return them, and a note as markup that is empty if all have
     room."""
     shown: list[str] = []
-    room = MAX_SECTION
+    room = MAX_SECTION_CHARACTERS
     for line in lines:
         room -= len(line)
         if room < 0:
-            return "".join(shown), f"<p>{escape(words('page.cut'))}</p>"
+            return "".join(shown), f"<p>{escape(phrases('page.cut'))}</p>"
         shown.append(line)
     return "".join(shown), ""
 
@@ -100,9 +103,9 @@ def share(column: Mapping[str, Any]) -> float:
     return min(1.0, max(0.0, float(column.get("probability", column.get("score")) or 0.0)))
 
 
-def bar(value: float, words: Catalogue | None = None) -> str:
+def bar(value: float, phrases: Catalogue | None = None) -> str:
     """Draw a probability as a bar with its number, as markup; in English without a catalogue."""
-    kind, number = _bar_kind(value), (words or catalogue(ENGLISH)).percent(value)
+    kind, number = _bar_kind(value), (phrases or catalogue(ENGLISH)).percent(value)
     return (
         f'<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect width="100" '
         f'height="8"/><rect class="{kind}" width="{100 * value:.0f}" height="8"/></svg> {number}'
@@ -111,9 +114,9 @@ def bar(value: float, words: Catalogue | None = None) -> str:
 
 def _bar_kind(value: float) -> str:
     """Return the class of a bar, which is its colour."""
-    if value >= 0.85:
+    if value >= _SURE_SHARE:
         return "high"
-    return "middle" if value >= 0.5 else "low"
+    return "middle" if value >= _EVEN_SHARE else "low"
 
 
 class _Band(NamedTuple):
@@ -132,22 +135,14 @@ class _Area(NamedTuple):
     bottom: int
 
 
-def _column_number(letters: str) -> int:
-    """Return the number of a column by its letters; A is 1."""
-    number = 0
-    for letter in letters:
-        number = number * 26 + ord(letter) - 64
-    return number
-
-
 def _row_and_column(cell: str) -> tuple[int, int]:
-    """Return row and column of a cell's address; zeros if it is not one."""
+    """Return row and column of a cell's address, from 1; zeros if it is not one."""
     address = _CELL.fullmatch(cell)
-    return (0, 0) if address is None else (int(address[2]), _column_number(address[1]))
+    return (0, 0) if address is None else (int(address["row"]), a1.column_number(address["letters"]))
 
 
 def _parse_area(text: str) -> _Area:
-    """Return the area that a range such as B2:D9 names."""
+    """Return the area that a range such as B2:D9, or a cell, names; zeros for what is not an address."""
     start, _, end = text.partition(":")
     (top, left), (bottom, right) = _row_and_column(start), _row_and_column(end or start)
     return _Area(left, right, top, bottom)
@@ -156,11 +151,11 @@ def _parse_area(text: str) -> _Area:
 class _SheetGrid:
     """Draws one sheet: its columns across, its runs of rows down."""
 
-    def __init__(self, artifact: Mapping[str, Any], sheet: Mapping[str, Any], link: str, words: Catalogue) -> None:
+    def __init__(self, artifact: Mapping[str, Any], sheet: Mapping[str, Any], link: str, phrases: Catalogue) -> None:
         """Sort the parts of one sheet for drawing. `link`: where the count of a column's findings leads; empty:
         nowhere."""
         self._sheet = sheet
-        self._words = words
+        self._words = phrases
         self._link = link
         self._tables = {table["ref"]: table for table in sheet["tables"]}  # by short name
         self._areas = {ref: _parse_area(table["range"]) for ref, table in self._tables.items()}
@@ -168,12 +163,12 @@ class _SheetGrid:
         ids = {table["id"] for table in sheet["tables"]}
         # What each column became, by the id of its table and its number.
         self._columns = {
-            (mapped["table"], _column_number(mapped["column"])): mapped
+            (mapped["table"], a1.column_number(mapped["column"])): mapped
             for mapped in artifact["mapping"]
             if mapped["table"] in ids
         }
         self._dropped = {
-            (ref, _column_number(part["column"]))
+            (ref, a1.column_number(part["column"]))
             for ref, table in self._tables.items()
             for part in table["left_out_columns"]
         }
@@ -200,25 +195,25 @@ class _SheetGrid:
         """Draw the grid as HTML; of a sheet without cells a sentence."""
         width = max([area.right for area in (*self._areas.values(), *self._beside)], default=0)
         top, bottom, hidden = self._split_in_bands()
-        words = self._words
+        phrases = self._words
         if not width or not top:
-            return f"<p>{_caption_text(self._sheet, words)}: {escape(words('page.unread'))}</p>"
-        shown_columns = min(width, _COLUMNS)
+            return f"<p>{_caption_text(self._sheet, phrases)}: {escape(phrases('page.unread'))}</p>"
+        shown_columns = min(width, _MOST_COLUMNS)
         head = "".join(f'<th scope="col">{a1.letters(number)}</th>' for number in range(1, shown_columns + 1))
-        beyond = escape(words("page.columns.beyond", count=width - shown_columns))
+        beyond = escape(phrases("page.columns.beyond", count=width - shown_columns))
         more = f'<th scope="col">{beyond}</th>' if width > shown_columns else ""
         rows = [self._draw_band(band, shown_columns, width > shown_columns) for band in top]
         if hidden:
-            runs = escape(words("page.runs.more", count=hidden))
+            runs = escape(phrases("page.runs.more", count=hidden))
             rows.append(f'<tr><td class="what" colspan="{shown_columns + 1}">{runs}</td></tr>')
         rows += [self._draw_band(band, shown_columns, width > shown_columns) for band in bottom]
-        body, note = bounded(rows, words)
-        name = escape(words("page.sheet", name=self._sheet["name"]))
+        body, note = bounded(rows, phrases)
+        name = escape(phrases("page.sheet", name=self._sheet["name"]))
         return (
             f'<div class="scroll" tabindex="0" role="region" aria-label="{name}"><table class="grid">'
-            f"<caption>{_caption_text(self._sheet, words)}</caption>"
-            f'<thead><tr><th scope="col">{words("page.head.row")}</th>{head}{more}'
-            f'<th scope="col" class="what">{words("page.head.kind")}</th></tr></thead>'
+            f"<caption>{_caption_text(self._sheet, phrases)}</caption>"
+            f'<thead><tr><th scope="col">{phrases("page.head.row")}</th>{head}{more}'
+            f'<th scope="col" class="what">{phrases("page.head.kind")}</th></tr></thead>'
             f"<tbody>{body}</tbody></table></div>{note}"
         )
 
@@ -228,11 +223,11 @@ class _SheetGrid:
         Returns the first bands, the last ones, and how many runs of rows between them are not shown.
         """
         runs = self._sheet["rows"]
-        if len(runs) <= _BANDS:
+        if len(runs) <= _MOST_BANDS:
             return self._bands_between(runs), [], 0
-        first = self._bands_between(nsmallest(_BANDS - _LAST, runs, key=lambda run: run["from"]))
-        last = self._bands_between(nlargest(_LAST, runs, key=lambda run: run["to"]))
-        return first, [band for band in last if band.first > first[-1].last], len(runs) - _BANDS
+        first = self._bands_between(nsmallest(_MOST_BANDS - _LAST_BANDS, runs, key=lambda run: run["from"]))
+        last = self._bands_between(nlargest(_LAST_BANDS, runs, key=lambda run: run["to"]))
+        return first, [band for band in last if band.first > first[-1].last], len(runs) - _MOST_BANDS
 
     def _bands_between(self, runs: Sequence[Mapping[str, Any]]) -> list[_Band]:
         """Return the bands between the edges of these runs and of header rows."""
@@ -253,12 +248,12 @@ class _SheetGrid:
         """Draw a band as a row of the grid. `cut`: there are more columns than are shown."""
         runs = {ref: run for ref in self._runs if (run := self._run_at(ref, band.first)) is not None}
         cells = "".join(self._draw_cell(band, column, runs) for column in range(1, shown + 1))
-        words = self._words
-        label = "-".join(words.number(row) for row in dict.fromkeys((band.first, band.last)))
+        phrases = self._words
+        label = "-".join(phrases.number(row) for row in dict.fromkeys((band.first, band.last)))
         kinds = dict.fromkeys(str(run["as"]) for run in runs.values())
         row_count = band.last - band.first + 1
-        parts = [kind_words(kind, words) for kind in kinds]
-        parts += [words("page.band.rows", count=row_count)] if row_count > 1 else []
+        parts = [kind_words(kind, phrases) for kind in kinds]
+        parts += [phrases("page.band.rows", count=row_count)] if row_count > 1 else []
         return (
             f'<tr><th scope="row">{label}</th>{cells}{"<td></td>" if cut else ""}'
             f'<td class="what">{escape(" · ".join(parts))}</td></tr>'
@@ -337,66 +332,71 @@ def _partly_listed(validation: Mapping[str, Any]) -> dict[tuple[str, str], int]:
 
 def _cut_header(text: str) -> str:
     """Cut a header to what the grid has room for."""
-    return text if len(text) <= _HEADER else text[: _HEADER - 1] + "…"
+    return text if len(text) <= _LONGEST_HEADER else text[: _LONGEST_HEADER - 1] + "…"
 
 
-def kind_words(kind: str, words: Catalogue) -> str:
+def kind_words(kind: str, phrases: Catalogue) -> str:
     """Name the kind of some rows in the catalogue's words; in the kind's own where it has none."""
     key = f"kind.{kind}"
-    return words(key) if key in words else kind.replace("_", " ")
+    return phrases(key) if key in phrases else kind.replace("_", " ")
 
 
-def _caption_text(sheet: Mapping[str, Any], words: Catalogue) -> str:
+def _caption_text(sheet: Mapping[str, Any], phrases: Catalogue) -> str:
     """Write the input and the sheet, for a caption."""
-    return f"{escape(str(sheet['input']))} · {escape(words('page.sheet', name=sheet['name']))}"
+    return f"{escape(str(sheet['input']))} · {escape(phrases('page.sheet', name=sheet['name']))}"
 
 
-def legend(words: Catalogue) -> str:
+def legend(phrases: Catalogue) -> str:
     """Draw what the colours of the grids mean, as markup."""
     kinds = {"header": "header", "data": "data", "total": "total", "note": "note", "unused": "beside"}
     boxes = "".join(
-        f'<span><i class="k-{css_kind}"></i> {escape(words(f"page.legend.{name}"))}</span>'
+        f'<span><i class="k-{css_kind}"></i> {escape(phrases(f"page.legend.{name}"))}</span>'
         for name, css_kind in kinds.items()
     )
     marks = "".join(
-        f'<span><i class="hit {severity}">3</i> {escape(words(f"page.legend.{severity}"))}</span>'
+        f'<span><i class="hit {severity}">3</i> {escape(phrases(f"page.legend.{severity}"))}</span>'
         for severity in ("error", "warning")
     )
-    return f'<p class="legend">{escape(words("page.legend"))} {boxes}{marks}</p>'
+    return f'<p class="legend">{escape(phrases("page.legend"))} {boxes}{marks}</p>'
 
 
 def grids(
-    artifact: Mapping[str, Any], *, link: str = "", most: int = 12, words: Catalogue | None = None, reasons: bool = True
+    artifact: Mapping[str, Any],
+    *,
+    link: str = "",
+    most: int = 12,
+    phrases: Catalogue | None = None,
+    reasons: bool = True,
 ) -> str:
     """Draw the first sheets as grids, as markup.
 
     `link`: where the count of a column's findings leads, with the column and the severity added to it; `most`: how many
     sheets. `reasons`: with the artifact's own words, which are English, why a sheet or a table was not used.
     """
-    words = words or catalogue(ENGLISH)
+    phrases = phrases or catalogue(ENGLISH)
     drawn = []
     for sheet in artifact["sheets"][:most]:
         if sheet.get("skipped"):
             why = f" ({escape(str(sheet['skipped']))})" if reasons else ""
-            drawn.append(f"<p>{_caption_text(sheet, words)}: {escape(words('page.not_read'))}{why}</p>")
+            drawn.append(f"<p>{_caption_text(sheet, phrases)}: {escape(phrases('page.not_read'))}{why}</p>")
         elif not sheet["tables"]:
-            drawn.append(f"<p>{_caption_text(sheet, words)}: {escape(words('page.no_table'))}</p>")
+            drawn.append(f"<p>{_caption_text(sheet, phrases)}: {escape(phrases('page.no_table'))}</p>")
         else:
-            drawn.append(_SheetGrid(artifact, sheet, link, words).draw())
+            drawn.append(_SheetGrid(artifact, sheet, link, phrases).draw())
             for table in sheet["tables"]:
                 if table.get("skipped"):
                     why = f" ({escape(str(table['skipped']))})" if reasons else ""
-                    drawn.append(f'<p class="soft">{escape(words("page.unused", range=table["range"]))}{why}</p>')
+                    drawn.append(f'<p class="soft">{escape(phrases("page.unused", range=table["range"]))}{why}</p>')
     more = len(artifact["sheets"]) - most
-    body, note = bounded(drawn, words)
-    return body + note + (f"<p>{escape(words('page.sheets.more', count=more))}</p>" if more > 0 else "")
+    body, note = bounded(drawn, phrases)
+    return body + note + (f"<p>{escape(phrases('page.sheets.more', count=more))}</p>" if more > 0 else "")
 
 
 def columns(
     artifact: Mapping[str, Any],
     most: int = 400,
     *,
-    words: Catalogue | None = None,
+    phrases: Catalogue | None = None,
     reasons: bool = True,
     doubtful: bool = False,
 ) -> str:
@@ -405,18 +405,18 @@ def columns(
     `reasons`: also what speaks for it, in the matcher's own words, which are English. `doubtful`: only those in doubt;
     empty if there are none.
     """
-    words = words or catalogue(ENGLISH)
+    phrases = phrases or catalogue(ENGLISH)
     mapping = [column for column in artifact["mapping"] if not doubtful or is_doubtful(column)]
     if not mapping:
-        return "" if doubtful else f"<p>{escape(words('page.columns.none'))}</p>"
+        return "" if doubtful else f"<p>{escape(phrases('page.columns.none'))}</p>"
     many = len({m["table"] for m in mapping}) > 1
-    body, note = bounded((_draw_column(m, words, many=many, reasons=reasons) for m in mapping[:most]), words)
+    body, note = bounded((_draw_column(m, phrases, many=many, reasons=reasons) for m in mapping[:most]), phrases)
     more = len(mapping) - most
-    left = f"<p>{escape(words('page.columns.more', count=more))}</p>" if more > 0 else ""
+    left = f"<p>{escape(phrases('page.columns.more', count=more))}</p>" if more > 0 else ""
     names = ("column", "header", "became", "sure", "why" if reasons else "other")
-    head = "".join(f'<th scope="col">{escape(words(f"page.head.{name}"))}</th>' for name in names)
+    head = "".join(f'<th scope="col">{escape(phrases(f"page.head.{name}"))}</th>' for name in names)
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(words("page.columns"))}">'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(phrases("page.columns"))}">'
         f'<table class="columns"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}{left}'
     )
 
@@ -424,23 +424,23 @@ def columns(
 def is_doubtful(column: Mapping[str, Any]) -> bool:
     """Whether a person had better check what a column became."""
     if column["target"]:
-        return share(column) < _SURE
-    return any(share(runner_up) >= _LIKELY for runner_up in column["runners_up"][:1])
+        return share(column) < _SURE_SHARE
+    return any(share(runner_up) >= _LIKELY_SHARE for runner_up in column["runners_up"][:1])
 
 
-def _draw_column(mapped: Mapping[str, Any], words: Catalogue, *, many: bool, reasons: bool) -> str:
+def _draw_column(mapped: Mapping[str, Any], phrases: Catalogue, *, many: bool, reasons: bool) -> str:
     """Draw a column as a row of the table of columns; `many`: there are several tables, so it names its own."""
     table = f'<br><span class="soft">{escape(str(mapped["table"]).rpartition("!")[2])}</span>' if many else ""
     header = (
         escape(str(mapped["header"]))
         if mapped["header"]
-        else f'<span class="soft">{escape(words("page.not_shown"))}</span>'
+        else f'<span class="soft">{escape(phrases("page.not_shown"))}</span>'
     )
-    unused = f'<span class="soft">{escape(words("page.no_field"))}</span>'
+    unused = f'<span class="soft">{escape(phrases("page.no_field"))}</span>'
     target = f"<b>{escape(str(mapped['target']))}</b>" if mapped["target"] else unused
-    sure = bar(share(mapped), words) if mapped["target"] else ""
+    sure = bar(share(mapped), phrases) if mapped["target"] else ""
     others = ", ".join(
-        f"{escape(str(other['field']))} {words.percent(share(other))}" for other in mapped["runners_up"][:3]
+        f"{escape(str(other['field']))} {phrases.percent(share(other))}" for other in mapped["runners_up"][:3]
     )
     return (
         f"<tr><td>{escape(str(mapped['column']))}{table}</td><td>{header}</td><td>{target}</td><td>{sure}</td>"
@@ -520,7 +520,8 @@ def reason(rule: str, weight: object = None) -> str:
 def _draw_reasons(contributors: Sequence[Mapping[str, Any]]) -> str:
     """Draw what the first contributors to a probability say, as markup. Artifacts of earlier versions have a delta."""
     return "".join(
-        reason(str(part["rule"]), float(part.get("weight", part.get("delta")) or 0)) for part in contributors[:12]
+        reason(str(part["rule"]), float(part.get("weight", part.get("delta")) or 0))
+        for part in contributors[:_MOST_CONTRIBUTORS]
     )
 
 
@@ -535,97 +536,98 @@ def _draw_why(mapped: Mapping[str, Any]) -> str:
     return f"{_draw_reasons(mapped['contributors'])}{note}{folded}"
 
 
-def readings(artifact: Mapping[str, Any], most: int = 200, *, words: Catalogue | None = None) -> str:
+def readings(artifact: Mapping[str, Any], most: int = 200, *, phrases: Catalogue | None = None) -> str:
     """Draw the choices between two readings of the same text as a table, guesses first; empty if there are none."""
-    words = words or catalogue(ENGLISH)
+    phrases = phrases or catalogue(ENGLISH)
     choices = sorted(artifact["readings"], key=lambda choice: bool(choice["sure"]))
     if not choices:
         return ""
-    guess = f"<b class=warning-text>{escape(words('page.guess'))}</b>"
+    guess = f"<b class=warning-text>{escape(phrases('page.guess'))}</b>"
     rows = "".join(
-        f"<tr><td>{escape(_translate_term('reading', choice['kind'], words))}</td>"
-        f"<td>{escape(_translate_term('chosen', choice['chosen'], words))}</td><td>{escape(where(choice, words))}</td>"
-        f"<td>{escape(words('page.sure')) if choice['sure'] else guess}</td>"
-        f"<td>{draw_setting(choice.get('settle'), words)}</td></tr>"
+        f"<tr><td>{escape(_translate_term('reading', choice['kind'], phrases))}</td>"
+        f"<td>{escape(_translate_term('chosen', choice['chosen'], phrases))}</td>"
+        f"<td>{escape(where(choice, phrases))}</td>"
+        f"<td>{escape(phrases('page.sure')) if choice['sure'] else guess}</td>"
+        f"<td>{draw_setting(choice.get('settle'), phrases)}</td></tr>"
         for choice in choices[:most]
     )
     names = ("reading", "chosen", "place", "sure", "settle")
-    head = "".join(f'<th scope="col">{escape(words(f"page.head.{name}"))}</th>' for name in names)
+    head = "".join(f'<th scope="col">{escape(phrases(f"page.head.{name}"))}</th>' for name in names)
     more = len(choices) - most
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(words("page.readings"))}"><table><thead>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(phrases("page.readings"))}"><table><thead>'
         f"<tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-        + (f"<p>{escape(words('page.kinds.more', count=more))}</p>" if more > 0 else "")
+        + (f"<p>{escape(phrases('page.kinds.more', count=more))}</p>" if more > 0 else "")
     )
 
 
-def draw_setting(remedy: object, words: Catalogue) -> str:
+def draw_setting(remedy: object, phrases: Catalogue) -> str:
     """Draw what settles a reading, as markup: lines of a manifest with the words around them in the catalogue's
     language, anything else as it is. Empty without."""
-    found = _SETTING.fullmatch(str(remedy or ""))
-    if found is None:
+    setting = _SETTING.fullmatch(str(remedy or ""))
+    if setting is None:
         return f"<code>{escape(str(remedy))}</code>" if remedy else ""
-    line, value, other_line, field = found.groups()
-    other = value or other_line
-    text = words("page.setting.or", first=line, second=other) if other else line
-    text = words("page.setting.field", setting=text, field=field) if field else text
+    line, alternative_value, alternative_line, field = setting.groups()
+    alternative = alternative_value or alternative_line
+    text = phrases("page.setting.or", first=line, second=alternative) if alternative else line
+    text = phrases("page.setting.field", setting=text, field=field) if field else text
     return f"<code>{escape(text)}</code>"
 
 
-def _translate_term(group: str, text: object, words: Catalogue) -> str:
+def _translate_term(group: str, text: object, phrases: Catalogue) -> str:
     """Return a word of the engine's as the catalogue has it; else with spaces for underscores, which names of encodings
     and fields have."""
     key = f"{group}.{_SEPARATORS.sub('_', str(text))}"
-    return words(key) if key in words else str(text).replace("_", " ")
+    return phrases(key) if key in phrases else str(text).replace("_", " ")
 
 
-def where(place: Mapping[str, Any], words: Catalogue) -> str:
+def where(place: Mapping[str, Any], phrases: Catalogue) -> str:
     """Write where a finding or a reading is, in words with dots between them: file, sheet, column or field, row."""
     column, header = str(place.get("column") or ""), str(place.get("header") or "")
     parts = [
-        words("page.file", name=place["input"]) if place.get("input") else "",
-        words("page.sheet", name=place["sheet"]) if place.get("sheet") else "",
-        words("page.column.named", letters=column, header=header) if column and header else "",
-        words("page.column", letters=column) if column and not header else "",
-        words("page.field", name=place["field"]) if place.get("field") and not column else "",
-        words("page.row", row=place["row"]) if place.get("row") else "",
+        phrases("page.file", name=place["input"]) if place.get("input") else "",
+        phrases("page.sheet", name=place["sheet"]) if place.get("sheet") else "",
+        phrases("page.column.named", letters=column, header=header) if column and header else "",
+        phrases("page.column", letters=column) if column and not header else "",
+        phrases("page.field", name=place["field"]) if place.get("field") and not column else "",
+        phrases("page.row", row=place["row"]) if place.get("row") else "",
     ]
     return " · ".join(part for part in parts if part)
 
 
-def drift(artifact: Mapping[str, Any], *, words: Catalogue | None = None) -> str:
+def drift(artifact: Mapping[str, Any], *, phrases: Catalogue | None = None) -> str:
     """Draw how this drop differs from the sender's last one, as a list; empty where nothing is known."""
-    words = words or catalogue(ENGLISH)
+    phrases = phrases or catalogue(ENGLISH)
     differences = artifact.get("drift")
     if not isinstance(differences, Mapping):
         return ""
-    lines = [*_column_changes(differences.get("columns") or {}, words), *_value_changes(differences, words)]
+    lines = [*_column_changes(differences.get("columns") or {}, phrases), *_value_changes(differences, phrases)]
     rows = differences.get("rows") or {}
     if rows.get("out_of_range"):
-        lines.append(words("drift.rows", now=rows.get("now"), before=rows.get("before")))
+        lines.append(phrases("drift.rows", now=rows.get("now"), before=rows.get("before")))
     if not lines:
-        return f"<p>{escape(words('drift.none'))}</p>"
+        return f"<p>{escape(phrases('drift.none'))}</p>"
     return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
 
 
-def _column_changes(changes: Mapping[str, Any], words: Catalogue) -> Iterable[str]:
+def _column_changes(changes: Mapping[str, Any], phrases: Catalogue) -> Iterable[str]:
     """Yield a sentence for each column that is new, gone or changed."""
     for kind in ("new", "gone", "renamed", "moved", "remapped"):
-        for change in (changes.get(kind) or ())[:100]:
+        for change in (changes.get(kind) or ())[:_MOST_CHANGES]:
             before, now = str(change.get("from")), str(change.get("to"))
-            yield words(f"drift.{kind}", header=change.get("header", ""), before=before, now=now)
+            yield phrases(f"drift.{kind}", header=change.get("header", ""), before=before, now=now)
 
 
-def _value_changes(differences: Mapping[str, Any], words: Catalogue) -> Iterable[str]:
+def _value_changes(differences: Mapping[str, Any], phrases: Catalogue) -> Iterable[str]:
     """Yield a sentence for each column whose values changed in a way that has one."""
-    for change in (differences.get("values") or ())[:100]:
-        before, now = (_share_or_list(change.get(name), words) for name in ("before", "now"))
-        if f"drift.{change.get('what')}" in words:
-            yield words(f"drift.{change['what']}", header=change.get("header", ""), before=before, now=now)
+    for change in (differences.get("values") or ())[:_MOST_CHANGES]:
+        before, now = (_share_or_list(change.get(name), phrases) for name in ("before", "now"))
+        if f"drift.{change.get('what')}" in phrases:
+            yield phrases(f"drift.{change['what']}", header=change.get("header", ""), before=before, now=now)
 
 
-def _share_or_list(value: object, words: Catalogue) -> str:
+def _share_or_list(value: object, phrases: Catalogue) -> str:
     """Write a share as percent, a list of types with commas."""
     if isinstance(value, int | float):
-        return words.percent(value)
-    return ", ".join(_translate_term("type", one, words) for one in value) if isinstance(value, list) else str(value)
+        return phrases.percent(value)
+    return ", ".join(_translate_term("type", one, phrases) for one in value) if isinstance(value, list) else str(value)

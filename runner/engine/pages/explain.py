@@ -13,8 +13,8 @@ from runner.engine.document_types import (
     ValidationPart,
 )
 
-_PLACES: Final = 12  # runs of rows of one kind listed in a sentence
-_IN_OUTPUT: Final = ("header", "title", "data")
+_MOST_PLACES: Final = 12  # runs of rows of one kind listed in a sentence
+_KINDS_IN_OUTPUT: Final = ("header", "title", "data")
 
 
 def explain(artifact: ArtifactDocument) -> list[str]:
@@ -41,14 +41,16 @@ def _describe_sheets(output: OutputPart) -> str:
     if len(output["sheets"]) < 2:
         return ""
     parts = [f"{name} {rows}" for name, rows in zip(output["sheets"], output["sheet_rows"], strict=True)]
-    return f" on {len(parts)} sheets: {', '.join(parts[:_PLACES])}" + (" and more" if len(parts) > _PLACES else "")
+    return f" on {len(parts)} sheets: {', '.join(parts[:_MOST_PLACES])}" + (
+        " and more" if len(parts) > _MOST_PLACES else ""
+    )
 
 
 def left_out(sheet: SheetFacts) -> list[str]:
     """Describe what of a sheet is left out, in sentences with addresses and reasons; long lists are shortened."""
     kinds: dict[str, list[str]] = {}
     for run in sheet["rows"]:
-        if run["as"] not in _IN_OUTPUT:
+        if run["as"] not in _KINDS_IN_OUTPUT:
             kinds.setdefault(run["as"], []).append(span(run))
     lines = []
     if kinds:
@@ -77,32 +79,32 @@ def _describe_rows(places: list[str]) -> str:
 
 def _list_first(places: list[str]) -> str:
     """List the first places, and how many more there are."""
-    more = len(places) - _PLACES
-    return ", ".join(places[:_PLACES]) + (f" and {more} more (see artifact.json)" if more > 0 else "")
+    more = len(places) - _MOST_PLACES
+    return ", ".join(places[:_MOST_PLACES]) + (f" and {more} more (see artifact.json)" if more > 0 else "")
 
 
-def reading(made: ReadingPart) -> str:
+def reading(part: ReadingPart) -> str:
     """Describe a choice between readings: the one chosen, its place, the evidence for each and how to settle it."""
-    line = f"{made['kind'].replace('_', ' ')}: {made['chosen']}"
-    if place := where(made):
+    line = f"{part['kind'].replace('_', ' ')}: {part['chosen']}"
+    if place := where(part):
         line += f", {place}"
-    line += f" ({evidence(made)}{'' if made['sure'] else '; a guess'})"
-    return line + (f"; to settle it: {made['settle']}." if made.get("settle") else ".")
+    line += f" ({evidence(part)}{'' if part['sure'] else '; a guess'})"
+    return line + (f"; to settle it: {part['settle']}." if part.get("settle") else ".")
 
 
-def where(made: ReadingPart) -> str:
+def where(part: ReadingPart) -> str:
     """Write where a choice between readings was made, in words; empty if it names no place."""
-    at = made.get("table") or "/".join(part for part in (made.get("input"), made.get("sheet")) if part)
-    parts = [f"field {made['field']}" if made.get("field") else "", at]
+    at = part.get("table") or "/".join(part for part in (part.get("input"), part.get("sheet")) if part)
+    parts = [f"field {part['field']}" if part.get("field") else "", at]
     parts += [
-        f"{name} {place}" if place else "" for name, place in (("column", made.get("column")), ("row", made.get("row")))
+        f"{name} {place}" if place else "" for name, place in (("column", part.get("column")), ("row", part.get("row")))
     ]
     return ", ".join(part for part in parts if part)
 
 
-def evidence(made: ReadingPart) -> str:
+def evidence(part: ReadingPart) -> str:
     """Write how many values support each reading, in words."""
-    return ", ".join(f"{name} {count}" for name, count in made["evidence"].items()) or "no evidence"
+    return ", ".join(f"{name} {count}" for name, count in part["evidence"].items()) or "no evidence"
 
 
 def _describe_sheet(sheet: SheetFacts) -> list[str]:

@@ -8,10 +8,10 @@ from runner.engine.common.findings import AUTHOR_ENTRY
 from runner.engine.pages.drawing import bounded, draw_setting, escape, where
 from runner.engine.pages.messages import ENGLISH, Catalogue, catalogue
 
-_CELLS: Final = 24  # of one group that are listed
-_GROUPS: Final = 200
+_MOST_CELLS: Final = 24  # of one group that are listed
+_MOST_GROUPS: Final = 200
 LONGEST_VALUE: Final = 80  # characters of a value that is shown
-_CELL = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")
+_CELL = re.compile(r"(?P<letters>[A-Z]{1,3})[0-9]{1,7}")
 
 ShownValues = Mapping[int, str]  # by the number of the finding in the artifact
 
@@ -47,16 +47,16 @@ class _Group(NamedTuple):
     numbers: list[int]  # of the findings in the artifact
 
 
-def sentence(finding: Mapping[str, Any], words: Catalogue, count: int = 1) -> Sentence:
+def sentence(finding: Mapping[str, Any], phrases: Catalogue, count: int = 1) -> Sentence:
     """Write a finding as a sentence in a language: by its code, and by its entry if the code has several sentences.
 
     A message that an author wrote stays as it is. `count`: how many findings the sentence is about.
     """
     code, entry = str(finding["code"]), str(finding.get("entry") or "")
-    key = words.first_key(f"finding.{code}.{entry}", f"finding.{code}") or f"finding.{AUTHOR_ENTRY}"
+    key = phrases.first_key(f"finding.{code}.{entry}", f"finding.{code}") or f"finding.{AUTHOR_ENTRY}"
     if entry == AUTHOR_ENTRY:
         key = f"finding.{AUTHOR_ENTRY}"
-    fix = words.first_key(f"fix.{code}.{entry}", f"fix.{code}")
+    fix = phrases.first_key(f"fix.{code}.{entry}", f"fix.{code}")
     params = {
         "count": count,
         "message": str(finding["message"]),
@@ -64,52 +64,54 @@ def sentence(finding: Mapping[str, Any], words: Catalogue, count: int = 1) -> Se
         "rule": str(finding.get("rule") or ""),
         **(finding.get("params") or {}),
     }
-    return Sentence(words.fill(key, params), words.fill(fix, params) if fix and entry != AUTHOR_ENTRY else "")
+    return Sentence(phrases.fill(key, params), phrases.fill(fix, params) if fix and entry != AUTHOR_ENTRY else "")
 
 
 def fixes(
     artifact: Mapping[str, Any],
     *,
-    words: Catalogue | None = None,
+    phrases: Catalogue | None = None,
     values: ShownValues | None = None,
-    most: int = _GROUPS,
+    most: int = _MOST_GROUPS,
 ) -> str:
     """Draw what to fix as markup, by column, in the words of the sender: their header, their cells; empty if nothing is
     to fix.
 
     `values`: of the cells, if they may be shown. `most`: how many kinds are seen at once; the others are in a fold.
     """
-    words = words or catalogue(ENGLISH)
-    groups = _group_findings(artifact, words)
+    phrases = phrases or catalogue(ENGLISH)
+    groups = _group_findings(artifact, phrases)
     if not groups:
         return ""
     counts = _exact_counts(artifact, groups)
     ordered = sorted(groups.items(), key=lambda item: _sort_key(item[0]))
-    items, note = bounded((_draw_group(kind, group, counts, words, values) for kind, group in ordered[:most]), words)
+    items, note = bounded(
+        (_draw_group(kind, group, counts, phrases, values) for kind, group in ordered[:most]), phrases
+    )
     folded, cut = bounded(
-        (_draw_group(kind, group, counts, words, values) for kind, group in ordered[most:_GROUPS]), words
+        (_draw_group(kind, group, counts, phrases, values) for kind, group in ordered[most:_MOST_GROUPS]), phrases
     )
     fold = ""
     if folded:
-        title = escape(words("page.kinds.fold", count=min(len(ordered), _GROUPS) - most))
+        title = escape(phrases("page.kinds.fold", count=min(len(ordered), _MOST_GROUPS) - most))
         fold = f'<details class="fold more"><summary>{title}</summary><ul class="fixes">{folded}</ul>{cut}</details>'
-    notes = [words("page.kinds.more", count=len(groups) - _GROUPS)] if len(groups) > _GROUPS else []
+    notes = [phrases("page.kinds.more", count=len(groups) - _MOST_GROUPS)] if len(groups) > _MOST_GROUPS else []
     total, listed = artifact["validation"]["total"], artifact["validation"]["kept"]
     if listed < total and not _all_are_in_groups(artifact, counts):
-        notes.append(words("page.listed", listed=listed, total=total))
+        notes.append(phrases("page.listed", listed=listed, total=total))
     return f'<ul class="fixes">{items}</ul>{note}{fold}' + "".join(
         f'<p class="soft">{escape(line)}</p>' for line in notes
     )
 
 
-def _group_findings(artifact: Mapping[str, Any], words: Catalogue) -> dict[_Kind, _Group]:
+def _group_findings(artifact: Mapping[str, Any], phrases: Catalogue) -> dict[_Kind, _Group]:
     """Group the errors and warnings of an artifact by kind."""
     places = _PlaceNames.of(artifact)
     groups: dict[_Kind, _Group] = {}
     for number, finding in enumerate(artifact["validation"]["findings"]):
         if _is_to_fix(finding):
-            group = groups.setdefault(_kind_of(finding, places, words), _Group([], []))
-            group.cells.append(_cell_or_row(finding, words))
+            group = groups.setdefault(_kind_of(finding, places, phrases), _Group([], []))
+            group.cells.append(_cell_or_row(finding, phrases))
             group.numbers.append(number)
     return groups
 
@@ -137,12 +139,12 @@ def _is_to_fix(finding: Mapping[str, Any]) -> bool:
     return finding["severity"] != "info" and not repeats_verdict
 
 
-def _kind_of(finding: Mapping[str, Any], places: _PlaceNames, words: Catalogue) -> _Kind:
+def _kind_of(finding: Mapping[str, Any], places: _PlaceNames, phrases: Catalogue) -> _Kind:
     """Return the kind that a finding is grouped by."""
     code, entry = str(finding["code"]), str(finding.get("entry") or "")
     address = _CELL.fullmatch(str(finding.get("cell") or ""))
-    column = address[1] if address else ""
-    is_author_text = entry == AUTHOR_ENTRY or f"finding.{code}" not in words or code in _OWN_WORDS
+    column = address["letters"] if address else ""
+    is_author_text = entry == AUTHOR_ENTRY or f"finding.{code}" not in phrases or code in _OWN_WORDS
     return _Kind(
         severity=str(finding["severity"]),
         file=str(finding.get("input") or "") if places.with_file else "",
@@ -159,13 +161,13 @@ def _kind_of(finding: Mapping[str, Any], places: _PlaceNames, words: Catalogue) 
     )
 
 
-def _cell_or_row(finding: Mapping[str, Any], words: Catalogue) -> str:
+def _cell_or_row(finding: Mapping[str, Any], phrases: Catalogue) -> str:
     """Return the address of a finding's cell, or its row in words; empty without either, or if its sentence names the
     rows."""
     if finding.get("cell"):
         return str(finding["cell"])
     row, names_rows = finding.get("row"), "first" in (finding.get("params") or {})
-    return words("page.row", row=row) if row and not names_rows else ""
+    return phrases("page.row", row=row) if row and not names_rows else ""
 
 
 _OWN_WORDS: Final = frozenset({"rule_issue", "rule_warning"})  # codes whose sentence is the message of a rule
@@ -213,22 +215,22 @@ def _draw_group(
     kind: _Kind,
     group: _Group,
     counts: Mapping[tuple[str, str, str], int],
-    words: Catalogue,
+    phrases: Catalogue,
     values: ShownValues | None,
 ) -> str:
     """Draw a group as an item of the list: where, what, what to do, and its cells. `counts`: as `_exact_counts` returns
     them."""
     count = counts.get((kind.code, kind.severity, kind.field), len(group.cells))
     shown = {**kind._asdict(), "field": kind.label or kind.field}
-    sentences = sentence({**shown, "params": dict(kind.params)}, words, count)
-    place = escape(where({**shown, "input": kind.file, "row": None}, words))
+    written = sentence({**shown, "params": dict(kind.params)}, phrases, count)
+    place = escape(where({**shown, "input": kind.file, "row": None}, phrases))
     severity = escape(kind.severity)
     return (
         f'<li class="{severity}"><b class="{severity}-text">'
-        f"{escape(words(f'page.{_severity_word(kind.severity)}'))}</b>"
-        f'<div>{f"<span class=place>{place}</span>" if place else ""}<span class="says">{escape(sentences.text)}</span>'
-        + (f'<span class="soft">{escape(sentences.fix)}</span>' if sentences.fix else "")
-        + f"</div>{_draw_cells(group, count, words, values)}</li>"
+        f"{escape(phrases(f'page.{_severity_word(kind.severity)}'))}</b>"
+        f'<div>{f"<span class=place>{place}</span>" if place else ""}<span class="says">{escape(written.text)}</span>'
+        + (f'<span class="soft">{escape(written.fix)}</span>' if written.fix else "")
+        + f"</div>{_draw_cells(group, count, phrases, values)}</li>"
     )
 
 
@@ -237,7 +239,7 @@ def _severity_word(severity: str) -> str:
     return "error" if severity == "error" else "warning"
 
 
-def _draw_cells(group: _Group, count: int, words: Catalogue, values: ShownValues | None) -> str:
+def _draw_cells(group: _Group, count: int, phrases: Catalogue, values: ShownValues | None) -> str:
     """Draw the first cells of a group, each once and with its value if values are shown, and how many more there are.
 
     `count`: all findings of the group, listed in the artifact or not. Empty if none is about a cell or a row.
@@ -246,11 +248,11 @@ def _draw_cells(group: _Group, count: int, words: Catalogue, values: ShownValues
     for cell, number in zip(group.cells, group.numbers, strict=True):
         if cell:
             first_numbers.setdefault(cell, number)
-    listed = list(first_numbers.items())[:_CELLS]
+    listed = list(first_numbers.items())[:_MOST_CELLS]
     if not listed:
         return ""
     more = max(count, len(first_numbers)) - len(listed)
-    rest = f" {escape(words('page.cells.more', count=more))}" if more > 0 else ""
+    rest = f" {escape(phrases('page.cells.more', count=more))}" if more > 0 else ""
     drawn = [
         _draw_cell(cell, number, values, after="," * (n < len(listed))) for n, (cell, number) in enumerate(listed, 1)
     ]
@@ -279,25 +281,34 @@ def visible(value: str) -> str:
     return value if value.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in value)
 
 
+class FindingCells(NamedTuple):
+    """The row of a finding in a table, as markup."""
+
+    severity: str
+    place: str
+    sentence: str
+    code: str
+    remedy: str  # what settles it; empty for most findings
+
+
 def finding_rows(
-    findings: Sequence[Mapping[str, Any]], words: Catalogue, most: int, values: ShownValues | None
-) -> list[tuple[str, str, str, str, str]]:
-    """Draw the first findings as rows of a table: severity, place, sentence, code, and what settles it; cells are
-    markup."""
+    findings: Sequence[Mapping[str, Any]], phrases: Catalogue, most: int, values: ShownValues | None
+) -> list[FindingCells]:
+    """Draw the first findings as rows of a table. `values`: of the cells, if they may be shown."""
     rows = []
     for number, finding in enumerate(findings[:most]):
         value = None if values is None else values.get(number)
         cell = escape(str(finding.get("cell") or ""))
-        place = escape(where({**finding, "column": "", "row": None if cell else finding.get("row")}, words))
-        remedy = draw_setting((finding.get("params") or {}).get("settle"), words)
+        place = escape(where({**finding, "column": "", "row": None if cell else finding.get("row")}, phrases))
+        remedy = draw_setting((finding.get("params") or {}).get("settle"), phrases)
         severity = {"error": "error", "warning": "warning"}.get(str(finding["severity"]), "note")
         rows.append(
-            (
-                escape(words(f"page.{severity}")),
-                f"{place} {cell} {'' if value is None else quoted(value)}",
-                escape(sentence(finding, words).text),
-                f"<code>{escape(str(finding['code']))}</code>",
-                remedy,
+            FindingCells(
+                severity=escape(phrases(f"page.{severity}")),
+                place=f"{place} {cell} {'' if value is None else quoted(value)}",
+                sentence=escape(sentence(finding, phrases).text),
+                code=f"<code>{escape(str(finding['code']))}</code>",
+                remedy=remedy,
             )
         )
     return rows

@@ -30,6 +30,7 @@ class Catalogue:
     """The sentences of one language."""
 
     def __init__(self, language: str, entries: Mapping[str, Entry]) -> None:
+        """Know the sentences of a language, one of LANGUAGES, by key."""
         self.language = language
         self._entries = entries
 
@@ -37,14 +38,15 @@ class Catalogue:
         return key in self._entries
 
     def __call__(self, key: str, *, count: int | None = None, **params: object) -> str:
-        """Write the sentence of a key. `count` chooses between the forms for one and for several."""
+        """Write the sentence of a key, which must be in the catalogue. `count` chooses between the forms for one and
+        for several."""
         return self.fill(key, params if count is None else params | {"count": count})
 
     def fill(self, key: str, params: Mapping[str, object]) -> str:
         """Write the sentence of a key with parameters from outside; one that is missing does not break the page."""
         entry = self._entries[key]
         if not isinstance(entry, str):
-            entry = entry["one" if self._is_one(params.get("count")) else "other"]
+            entry = entry["one" if self._is_singular(params.get("count")) else "other"]
         return _PARAMETER.sub(lambda match: self._format(params.get(match[1], _UNKNOWN)), entry)
 
     def first_key(self, *keys: str) -> str | None:
@@ -69,7 +71,7 @@ class Catalogue:
         """Write a parameter as text."""
         return self.number(value) if isinstance(value, int) else str(value)
 
-    def _is_one(self, count: object) -> bool:
+    def _is_singular(self, count: object) -> bool:
         """Whether a count takes the singular; in French zero does."""
         return count == 1 or (count == 0 and self.language == "fr")
 

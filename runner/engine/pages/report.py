@@ -53,7 +53,7 @@ _POLICY: Final = (
     f"style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'; "
     "base-uri 'none'; form-action 'none'"
 )
-_FILES: Final = 5  # named in a sentence
+_MOST_FILES: Final = 5  # named in a sentence
 _REFUSALS: Final = ("empty_input", "nothing_mapped", "rows_rejected")  # codes that say why nothing was written
 
 
@@ -78,32 +78,32 @@ def report(
     values: ShownValues | None = None,
 ) -> str:
     """Draw the page of a job with an artifact. `at`: when it ended. `values`: of findings, if they may be shown."""
-    words = catalogue(terms.language)
+    phrases = catalogue(terms.language)
     names = [str(source["name"]) for source in artifact["inputs"] if source["role"] == "primary"]
     errors = artifact["summary"]["findings"]["error"]
-    to_fix = fixes(artifact, words=words, values=values)
+    to_fix = fixes(artifact, phrases=phrases, values=values)
     body = [
-        _draw_verdict(artifact, words),
-        _draw_corrections(artifact, words),
-        _draw_next_steps(artifact, terms, words) if errors or not artifact["output"]["sheets"] else "",
-        _draw_section(words("page.fix" if errors else "page.check"), to_fix) if to_fix else "",
-        *_draw_folded_sections(artifact, words, values),
-        _draw_about(words, artifact["job"].get("job_id"), artifact["job"].get("attempt")),
+        _draw_verdict(artifact, phrases),
+        _draw_corrections(artifact, phrases),
+        _draw_next_steps(artifact, terms, phrases) if errors or not artifact["output"]["sheets"] else "",
+        _draw_section(phrases("page.fix" if errors else "page.check"), to_fix) if to_fix else "",
+        *_draw_folded_sections(artifact, phrases, values),
+        _draw_about(phrases, artifact["job"].get("job_id"), artifact["job"].get("attempt")),
     ]
-    return _draw_page(words, names, str(artifact["job"].get("workflow") or ""), body, at=at, terms=terms)
+    return _draw_page(phrases, names, str(artifact["job"].get("workflow") or ""), body, at=at, terms=terms)
 
 
 def failure_report(job: FailedJob, *, at: float | None = None, terms: ReportTerms = PLAIN_REPORT) -> str:
     """Draw the page of a job that ended without an artifact."""
-    words = catalogue(terms.language)
-    key = words.first_key(f"verdict.{job.verdict}.{job.reason}", f"verdict.{job.verdict}") or "verdict.limit"
-    todo = words.first_key(f"{key}.do", f"verdict.{job.verdict}.do") or "verdict.limit.do"
+    phrases = catalogue(terms.language)
+    key = phrases.first_key(f"verdict.{job.verdict}.{job.reason}", f"verdict.{job.verdict}") or "verdict.limit"
+    todo = phrases.first_key(f"{key}.do", f"verdict.{job.verdict}.do") or "verdict.limit.do"
     body = [
-        f'<div class="verdict bad"><p class="what">{escape(words(key))}</p><p>{escape(words(todo))}</p></div>',
-        f"<section>{_name_folder(words, 'page.next.where', terms)}</section>" if _is_sent_again(job) else "",
-        _draw_about(words, job.job_id, job.attempt, job.message),
+        f'<div class="verdict bad"><p class="what">{escape(phrases(key))}</p><p>{escape(phrases(todo))}</p></div>',
+        f"<section>{_name_folder(phrases, 'page.next.where', terms)}</section>" if _is_sent_again(job) else "",
+        _draw_about(phrases, job.job_id, job.attempt, job.message),
     ]
-    return _draw_page(words, job.files, job.workflow, body, at=at, terms=terms)
+    return _draw_page(phrases, job.files, job.workflow, body, at=at, terms=terms)
 
 
 def _is_sent_again(job: FailedJob) -> bool:
@@ -112,7 +112,7 @@ def _is_sent_again(job: FailedJob) -> bool:
 
 
 def _draw_page(
-    words: Catalogue,
+    phrases: Catalogue,
     names: Iterable[str],
     workflow: str,
     body: Iterable[str],
@@ -122,13 +122,14 @@ def _draw_page(
 ) -> str:
     """Draw a whole page: the file, the workflow and the time above everything else; `body` is markup."""
     listed = list(names)
-    title = listed[0] if len(listed) == 1 else words("page.files", count=len(listed))
-    about = " · ".join(part for part in (workflow, "" if at is None else words.date(at)) if part)
+    title = listed[0] if len(listed) == 1 else phrases("page.files", count=len(listed))
+    about = " · ".join(part for part in (workflow, "" if at is None else phrases.date(at)) if part)
     retention = ""
     if at is not None and terms.retention_seconds:
-        retention = f'<p class="soft">{escape(words("page.kept", date=words.date(at + terms.retention_seconds)))}</p>'
+        until = phrases.date(at + terms.retention_seconds)
+        retention = f'<p class="soft">{escape(phrases("page.kept", date=until))}</p>'
     return (
-        f'<!doctype html><html lang="{words.language}"><head><meta charset="utf-8">'
+        f'<!doctype html><html lang="{phrases.language}"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_STYLE}</style></head><body><main>'
         f'<h1>{escape(title)}</h1><p class="soft">{escape(about)}</p>{"".join(body)}{retention}</main></body></html>\n'
@@ -146,11 +147,11 @@ def _draw_folded(title: str, body: str, *, is_open: bool = False) -> str:
     return f'<details class="card"{opened}><summary>{escape(title)}</summary>{body}</details>' if body else ""
 
 
-def _draw_verdict(artifact: ArtifactDocument, words: Catalogue) -> str:
+def _draw_verdict(artifact: ArtifactDocument, phrases: Catalogue) -> str:
     """Draw what became of the file in words, what to do, and the counts behind it."""
     summary = artifact["summary"]
     findings = summary["findings"]
-    kind, sentences = _verdict_sentences(artifact, words)
+    kind, sentences = _verdict_sentences(artifact, phrases)
     tiles = (
         ("rows_out", summary["rows_out"]),
         ("left_out", sum(summary["left_out"].values())),
@@ -158,7 +159,7 @@ def _draw_verdict(artifact: ArtifactDocument, words: Catalogue) -> str:
         ("warnings", findings["warning"]),
     )
     counted = "".join(
-        f"<span><b>{words.number(count)}</b> {escape(words(f'page.tile.{name}', count=count))}</span>"
+        f"<span><b>{phrases.number(count)}</b> {escape(phrases(f'page.tile.{name}', count=count))}</span>"
         for name, count in tiles
     )
     first, *rest = sentences
@@ -175,90 +176,95 @@ class _Outcome(NamedTuple):
     sentences: list[str]  # the verdict first
 
 
-def _verdict_sentences(artifact: ArtifactDocument, words: Catalogue) -> _Outcome:
+def _verdict_sentences(artifact: ArtifactDocument, phrases: Catalogue) -> _Outcome:
     """Decide how good the result is, and say it in sentences."""
     summary, rows = artifact["summary"], artifact["summary"]["rows_out"]
     if not artifact["output"]["sheets"]:
-        return _Outcome("bad", _refusal_sentences(artifact, words))
+        return _Outcome("bad", _refusal_sentences(artifact, phrases))
     if rejected := summary["left_out"].get("rejected", 0):
-        return _Outcome("fair", [words("verdict.rejected", count=rejected), words("verdict.rejected.rest", count=rows)])
+        return _Outcome(
+            "fair", [phrases("verdict.rejected", count=rejected), phrases("verdict.rejected.rest", count=rows)]
+        )
     if not rows:
-        return _Outcome("fair", [words("verdict.none")])
+        return _Outcome("fair", [phrases("verdict.none")])
     if summary["findings"]["error"]:
-        return _Outcome("fair", [words("verdict.errors", count=rows)])
+        return _Outcome("fair", [phrases("verdict.errors", count=rows)])
     outcome = "warnings" if summary["findings"]["warning"] else "clean"
-    return _Outcome("good", [words(f"verdict.{outcome}", count=rows), words(f"verdict.{outcome}.do")])
+    return _Outcome("good", [phrases(f"verdict.{outcome}", count=rows), phrases(f"verdict.{outcome}.do")])
 
 
-def _refusal_sentences(artifact: ArtifactDocument, words: Catalogue) -> list[str]:
+def _refusal_sentences(artifact: ArtifactDocument, phrases: Catalogue) -> list[str]:
     """Explain why nothing was written, and what to do."""
     codes = artifact["validation"]["by_code"]
     why = next((code for code in _REFUSALS if code in codes), "drifted" if "drift_columns" in codes else "")
-    return [words(f"verdict.{why}"), words(f"verdict.{why}.do")] if why else [words("verdict.refused")]
+    return [phrases(f"verdict.{why}"), phrases(f"verdict.{why}.do")] if why else [phrases("verdict.refused")]
 
 
-def _draw_corrections(artifact: ArtifactDocument, words: Catalogue) -> str:
+def _draw_corrections(artifact: ArtifactDocument, phrases: Catalogue) -> str:
     """Say which files corrected rows of an earlier result, and what became of those rows; empty if none did."""
     corrections = artifact.get("mends")
     if not isinstance(corrections, dict):
         return ""
     files = [str(source["name"]) for source in artifact["inputs"] if source["role"] == "mended"]
-    named = ", ".join(files[:_FILES]) + (", …" if len(files) > _FILES else "")
-    sentences = [words("page.corrected", count=corrections["rows"], files=named)]
+    named = ", ".join(files[:_MOST_FILES]) + (", …" if len(files) > _MOST_FILES else "")
+    sentences = [phrases("page.corrected", count=corrections["rows"], files=named)]
     if corrections["left_out"]:
-        sentences.append(words("page.corrected.left", count=corrections["left_out"]))
+        sentences.append(phrases("page.corrected.left", count=corrections["left_out"]))
     return "".join(f"<p>{escape(line)}</p>" for line in sentences)
 
 
-def _draw_next_steps(artifact: ArtifactDocument, terms: ReportTerms, words: Catalogue) -> str:
+def _draw_next_steps(artifact: ArtifactDocument, terms: ReportTerms, phrases: Catalogue) -> str:
     """Say where the file to correct is, and where to drop it, as a section."""
     if artifact["output"].get("rejects", {}).get("rows"):
         name = escape(OutputName.REJECTS)
-        opening = escape(words("page.next.open_rejects")).replace(name, f'<a href="{name}">{name}</a>', 1)
+        opening = escape(phrases("page.next.open_rejects")).replace(name, f'<a href="{name}">{name}</a>', 1)
         steps = [
-            opening, escape(words("page.next.correct_rejects")), _name_folder(words, "page.next.drop_rejects", terms),
-        ]  # fmt: skip
+            opening,
+            escape(phrases("page.next.correct_rejects")),
+            _name_folder(phrases, "page.next.drop_rejects", terms),
+        ]
     elif artifact["output"]["sheets"] or "rows_rejected" in artifact["validation"]["by_code"]:
-        steps = [escape(words("page.next.correct_file")), _name_folder(words, "page.next.drop_file", terms)]
+        steps = [escape(phrases("page.next.correct_file")), _name_folder(phrases, "page.next.drop_file", terms)]
     else:
-        return f"<section>{_name_folder(words, 'page.next.where', terms)}</section>"
+        return f"<section>{_name_folder(phrases, 'page.next.where', terms)}</section>"
     listed = "".join(f"<li>{step}</li>" for step in steps)
-    return _draw_section(words("page.next"), f'<ol class="steps">{listed}</ol>')
+    return _draw_section(phrases("page.next"), f'<ol class="steps">{listed}</ol>')
 
 
-def _name_folder(words: Catalogue, key: str, terms: ReportTerms) -> str:
-    """Write a sentence that ends with the folder of the inbox."""
+def _name_folder(phrases: Catalogue, key: str, terms: ReportTerms) -> str:
+    """Write the sentence of a key, with the folder of the inbox behind it, as markup; another one if the folder is not
+    known."""
     if not terms.drop_to:
-        return escape(words("page.next.nowhere"))
-    return f"{escape(words(key))} <code>{escape(terms.drop_to)}/</code>"
+        return escape(phrases("page.next.nowhere"))
+    return f"{escape(phrases(key))} <code>{escape(terms.drop_to)}/</code>"
 
 
-def _draw_folded_sections(artifact: ArtifactDocument, words: Catalogue, values: ShownValues | None) -> Iterable[str]:
+def _draw_folded_sections(artifact: ArtifactDocument, phrases: Catalogue, values: ShownValues | None) -> Iterable[str]:
     """Draw the sections that are folded away; only that of columns in doubt is open."""
-    doubtful = drawing.columns(artifact, words=words, reasons=False, doubtful=True)
-    why = f'<p class="soft">{escape(words("page.doubtful.why"))}</p>'
-    yield _draw_folded(words("page.doubtful"), doubtful and why + doubtful, is_open=True)
-    yield _draw_folded(words("page.columns"), drawing.columns(artifact, words=words, reasons=False))
-    grids = drawing.grids(artifact, words=words, reasons=False)
-    yield _draw_folded(words("page.sheets"), grids and drawing.legend(words) + grids)
-    yield _draw_folded(words("page.drift"), drawing.drift(artifact, words=words))
-    yield _draw_folded(words("page.readings"), drawing.readings(artifact, words=words))
-    yield _draw_folded(words("page.left_out"), _draw_left_out(artifact, words))
-    yield _draw_folded(words("page.findings"), _draw_findings(artifact, words, values))
+    doubtful = drawing.columns(artifact, phrases=phrases, reasons=False, doubtful=True)
+    why = f'<p class="soft">{escape(phrases("page.doubtful.why"))}</p>'
+    yield _draw_folded(phrases("page.doubtful"), doubtful and why + doubtful, is_open=True)
+    yield _draw_folded(phrases("page.columns"), drawing.columns(artifact, phrases=phrases, reasons=False))
+    grids = drawing.grids(artifact, phrases=phrases, reasons=False)
+    yield _draw_folded(phrases("page.sheets"), grids and drawing.legend(phrases) + grids)
+    yield _draw_folded(phrases("page.drift"), drawing.drift(artifact, phrases=phrases))
+    yield _draw_folded(phrases("page.readings"), drawing.readings(artifact, phrases=phrases))
+    yield _draw_folded(phrases("page.left_out"), _draw_left_out(artifact, phrases))
+    yield _draw_folded(phrases("page.findings"), _draw_findings(artifact, phrases, values))
 
 
-def _draw_about(words: Catalogue, job_id: object, attempt: object, message: str = "") -> str:
+def _draw_about(phrases: Catalogue, job_id: object, attempt: object, message: str = "") -> str:
     """Say which job it was, for those who ask about it, with the program's own message."""
-    line = f"<p>{escape(words('page.job', job=str(job_id or ''), attempt=str(attempt or '')))}</p>"
+    line = f"<p>{escape(phrases('page.job', job=str(job_id or ''), attempt=str(attempt or '')))}</p>"
     if message:
-        line += f"<p>{escape(words('page.technical'))} <code>{escape(message)}</code></p>"
-    return _draw_folded(words("page.about"), line)
+        line += f"<p>{escape(phrases('page.technical'))} <code>{escape(message)}</code></p>"
+    return _draw_folded(phrases("page.about"), line)
 
 
-def _draw_table(words: Catalogue, heads: Iterable[str], rows: Iterable[str]) -> str:
+def _draw_table(phrases: Catalogue, heads: Iterable[str], rows: Iterable[str]) -> str:
     """Draw a table that scrolls; `heads`: names of its columns in the catalogue, `rows`: as markup."""
-    head = "".join(f'<th scope="col">{escape(words(f"page.head.{name}"))}</th>' for name in heads)
-    body, note = bounded(rows, words)
+    head = "".join(f'<th scope="col">{escape(phrases(f"page.head.{name}"))}</th>' for name in heads)
+    body, note = bounded(rows, phrases)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}'
 
 
@@ -267,38 +273,51 @@ def _draw_row(cells: Iterable[str]) -> str:
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
-def _draw_left_out(artifact: ArtifactDocument, words: Catalogue) -> str:
+def _draw_left_out(artifact: ArtifactDocument, phrases: Catalogue) -> str:
     """List rows, cells and columns that are not in the output, as a table; a sentence if there are none."""
     rows: list[str] = []
     total = 0
     for sheet in artifact["sheets"]:
-        places = _left_out_places(sheet, words)
+        places = _left_out_places(sheet, phrases)
         total += len(places)
-        name = escape(drawing.where({"input": sheet["input"], "sheet": sheet["name"]}, words))
+        name = escape(drawing.where({"input": sheet["input"], "sheet": sheet["name"]}, phrases))
         room = max(0, SHOWN - len(rows))
         rows += [_draw_row((name, escape(what), escape(why), escape(area))) for what, why, area in places[:room]]
     if not rows:
         is_written = artifact["output"]["sheets"]
-        return f"<p>{escape(words('page.left_out.none' if is_written else 'page.left_out.unread'))}</p>"
-    note = f"<p>{escape(words('page.left_out.listed', listed=SHOWN, total=total))}</p>" if total > SHOWN else ""
-    return note + _draw_table(words, ("sheet", "what", "reason", "table"), rows)
+        return f"<p>{escape(phrases('page.left_out.none' if is_written else 'page.left_out.unread'))}</p>"
+    note = f"<p>{escape(phrases('page.left_out.listed', listed=SHOWN, total=total))}</p>" if total > SHOWN else ""
+    return note + _draw_table(phrases, ("sheet", "what", "reason", "table"), rows)
 
 
-def _left_out_places(sheet: Mapping[str, Any], words: Catalogue) -> list[tuple[str, str, str]]:
-    """List what is left out of a sheet, why, and of which table, in words."""
+class _LeftOut(NamedTuple):
+    """Something that is left out, in words."""
+
+    what: str
+    why: str
+    table: str = ""  # its range; empty for what is of no table
+
+
+def _left_out_places(sheet: Mapping[str, Any], phrases: Catalogue) -> list[_LeftOut]:
+    """List what is left out of a sheet: rows, cells beside tables, columns; or the sheet as a whole."""
     if sheet.get("skipped"):
-        return [(words("page.whole_sheet"), words("page.not_read"), "")]
+        return [_LeftOut(phrases("page.whole_sheet"), phrases("page.not_read"))]
     ranges = {table["ref"]: str(table["range"]) for table in sheet["tables"]}
     places = [
-        (_rows_in_words(run, words), drawing.kind_words(run["as"], words), ranges.get(run.get("table") or "", ""))
+        _LeftOut(
+            _rows_in_words(run, phrases),
+            drawing.kind_words(run["as"], phrases),
+            ranges.get(run.get("table") or "", ""),
+        )
         for run in sheet["rows"]
         if run["as"] not in ("data", "header")
     ]
-    places += [(words("page.cells", range=stray["range"]), words("page.beside"), "") for stray in sheet["beside"]]
+    areas = (phrases("page.cells", range=stray["range"]) for stray in sheet["beside"])
+    places += [_LeftOut(area, phrases("page.beside")) for area in areas]
     places += [
-        (
-            words("page.column", letters=column["column"]),
-            words("page.unmapped" if column["why"] == "unmapped" else "kind.hidden"),
+        _LeftOut(
+            phrases("page.column", letters=column["column"]),
+            phrases("page.unmapped" if column["why"] == "unmapped" else "kind.hidden"),
             str(table["range"]),
         )
         for table in sheet["tables"]
@@ -307,22 +326,22 @@ def _left_out_places(sheet: Mapping[str, Any], words: Catalogue) -> list[tuple[s
     return places
 
 
-def _rows_in_words(run: Mapping[str, Any], words: Catalogue) -> str:
+def _rows_in_words(run: Mapping[str, Any], phrases: Catalogue) -> str:
     """Write the rows of a run in words."""
     if run["from"] == run["to"]:
-        return words("page.row", row=run["from"])
-    return words("page.rows", first=run["from"], last=run["to"])
+        return phrases("page.row", row=run["from"])
+    return phrases("page.rows", first=run["from"], last=run["to"])
 
 
-def _draw_findings(artifact: ArtifactDocument, words: Catalogue, values: ShownValues | None) -> str:
+def _draw_findings(artifact: ArtifactDocument, phrases: Catalogue, values: ShownValues | None) -> str:
     """List the first findings one by one, as a table; a sentence if there are none."""
     validation = artifact["validation"]
     listed = validation["findings"][:SHOWN]
     if not listed:
-        return f"<p>{escape(words('page.findings.none'))}</p>"
-    rows = (_draw_row(cells) for cells in finding_rows(listed, words, SHOWN, values))
+        return f"<p>{escape(phrases('page.findings.none'))}</p>"
+    rows = (_draw_row(cells) for cells in finding_rows(listed, phrases, SHOWN, values))
     total = validation["total"]
-    note = words("page.listed", listed=len(listed), total=total) if total > len(listed) else ""
+    note = phrases("page.listed", listed=len(listed), total=total) if total > len(listed) else ""
     return (f"<p>{escape(note)}</p>" if note else "") + _draw_table(
-        words, ("severity", "place", "finding", "code", "settle"), rows
+        phrases, ("severity", "place", "finding", "code", "settle"), rows
     )

@@ -32,8 +32,8 @@ _POLICY: Final = (
     f"style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'; "
     "base-uri 'none'; form-action 'none'"
 )
-_REASONS: Final = 6
-_NAMED: Final = 20  # answers that fit nothing
+_MOST_REASONS: Final = 6
+_MOST_NAMED: Final = 20  # answers that fit nothing
 
 
 def review_page(review: ReviewDocument) -> str:
@@ -70,7 +70,7 @@ def _name_unused(numbers: list[int]) -> str:
     """Name the answers of an earlier decision that fit nothing, by number, in a sentence; empty if there are none."""
     if not numbers:
         return ""
-    listed = ", ".join(map(str, numbers[:_NAMED])) + (" and others" if len(numbers) > _NAMED else "")
+    listed = ", ".join(map(str, numbers[:_MOST_NAMED])) + (" and others" if len(numbers) > _MOST_NAMED else "")
     is_single = len(numbers) == 1
     fits = f"number {listed} fits" if is_single else f"numbers {listed} fit"
     return f" Of its answers, {fits} no column and no question of this file: check headers, letters and ids."
@@ -95,7 +95,7 @@ def _draw_candidate(question: QuestionPart, candidate: CandidatePart) -> str:
     label = escape(candidate["label"]) + (' <b class="mark">(what the job would do)</b>' if chosen else "")
     value = "null" if candidate["value"] is None else escape(candidate["value"])
     sure = "" if candidate["probability"] is None else f"{candidate['probability']:.0%}"
-    reasons = [reason_text for reason in candidate["reasons"][:_REASONS] if (reason_text := _draw_reason(reason))]
+    reasons = [reason_text for reason in candidate["reasons"][:_MOST_REASONS] if (reason_text := _draw_reason(reason))]
     return f"<tr><td>{label}</td><td><code>{value}</code></td><td>{sure}</td><td>{'; '.join(reasons)}</td></tr>"
 
 

@@ -144,7 +144,7 @@ def test_findings_that_are_in_no_group_are_mentioned():
 def test_kinds_of_values_that_changed_are_in_the_senders_language():
     change = {"header": "Betrag", "what": "types", "before": ["number"], "now": ["number", "text"]}
     drift = {**SAMPLE["drift"], "values": [change]}
-    said = text_of(drawing.drift(changed(drift=drift) | {"drift": drift}, words=catalogue("de")))
+    said = text_of(drawing.drift(changed(drift=drift) | {"drift": drift}, phrases=catalogue("de")))
     assert "Arten von Werten früher Zahl, jetzt Zahl, Text" in said
 
 
