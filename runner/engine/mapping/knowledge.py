@@ -34,7 +34,7 @@ _OF_HEADS: Final = frozenset(
 )
 _BOUNDS: Final = frozenset({"start", "end"})  # where a range begins and ends: also `from` and `to`
 _PREPOSITIONS: Final = frozenset({"of", "at", "in", "for", "by", "on", "per", "with"})
-_SAY_LITTLE: Final = frozenset({"to", "new", "current", "primary"})  # opposites that say little by themselves
+_WEAK_OPPOSITES: Final = frozenset({"to", "new", "current", "primary"})  # opposites that say little by themselves
 _UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
 
 
@@ -217,7 +217,7 @@ def _knowledge() -> _Knowledge:
         {normalized(short): _score_ambiguous(names) for short, names in raw["ambiguous"].items()},
         frozenset(raw["preferred"].split()),
         frozenset(" ".join((raw["qualifiers"], raw["roles"], *raw["opposites"])).replace("/", " ").split())
-        - _SAY_LITTLE,
+        - _WEAK_OPPOSITES,
         _index_opposites(raw["opposites"]),
         {tail: (alone.get(tail) or spellings[tail]) for tail in map(normalized, raw["tails"].split())},
         frozenset(raw["roles"].split()),
