@@ -1,11 +1,12 @@
 """`ade init DIR`: create a config package: a commented one that works, or one drafted from samples."""
 
 import argparse
+import contextlib
 import os
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
@@ -71,10 +72,11 @@ def _without_folder(samples: Sequence[Path]) -> str:
 
 def _scaffold(folder: Path, out: Printer) -> int:
     """Write the commented package that works."""
-    for name, text in FILES.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    with filled_at_once(folder) as place:
+        for name, text in FILES.items():
+            path = place / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
     command = _try_command(folder, folder / "sample.csv")
     if out.as_json:
         out.emit({"dir": str(folder), "files": list(FILES), "try": command})
@@ -83,6 +85,23 @@ def _scaffold(folder: Path, out: Printer) -> int:
             out.line(str(folder / name))
         out.note(f"\nnow run: {command}")
     return Exit.OK
+
+
+@contextlib.contextmanager
+def filled_at_once(folder: Path) -> Iterator[Path]:
+    """A place for what a new folder will hold: it is there once all of it is written, and nothing of it otherwise."""
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".ade-init-") as place:
+            yield Path(place)
+            for path in Path(place).iterdir():
+                path.rename(folder / path.name)
+    except BaseException:
+        if is_new:
+            with contextlib.suppress(OSError):  # somebody else has put a file into it
+                folder.rmdir()
+        raise
 
 
 def _try_command(folder: Path, sample: Path) -> str:
@@ -143,10 +162,11 @@ def _draft(args: argparse.Namespace, folder: Path, out: Printer) -> int:
             validate(manifest)
             outcome = drafting.without_broken_rules(manifest, bound=args.contract is not None)
     validate(outcome.manifest)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "manifest.json"
-    path.write_text(manifest_text(outcome.manifest), encoding="utf-8")
-    notes = [*document.notes, *outcome.notes, *_first_case(path, outcome.tried, settings)]
+    with filled_at_once(folder) as place:
+        path = place / "manifest.json"
+        path.write_text(manifest_text(outcome.manifest), encoding="utf-8")
+        case = [note.replace(str(place), str(folder)) for note in _first_case(path, outcome.tried, settings)]
+    notes = [*document.notes, *outcome.notes, *case]
     _report(folder, samples, decisions, notes, out, fields=len(document.fields))
     return Exit.OK
 

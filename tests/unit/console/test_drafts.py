@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+
+from console.cli.commands.init import filled_at_once
 from console.desk.drafts import manifest_text
 
 
@@ -11,3 +14,18 @@ def test_what_nobody_sees_in_a_header_is_escaped_in_the_manifest():
     assert all(char.isprintable() for char in text.replace("\n", ""))
     assert "größe 😀" in text
     assert json.loads(text) == manifest
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_package_is_written_whole_or_not_at_all(tmp_path, is_there):
+    folder = tmp_path / "new"
+    if is_there:
+        folder.mkdir()
+    with pytest.raises(KeyboardInterrupt), filled_at_once(folder) as place:
+        (place / "manifest.json").write_text("{")
+        raise KeyboardInterrupt
+    assert list(tmp_path.rglob("*")) == ([folder] if is_there else [])
+    with filled_at_once(folder) as place:
+        (place / "tests").mkdir()
+        (place / "manifest.json").write_text("{}")
+    assert sorted(path.name for path in folder.iterdir()) == ["manifest.json", "tests"]
