@@ -21,9 +21,14 @@ def test_a_package_is_written_whole_or_not_at_all(tmp_path, is_there):
     folder = tmp_path / "new"
     if is_there:
         folder.mkdir()
-    with pytest.raises(KeyboardInterrupt), filled_at_once(folder) as place:
-        (place / "manifest.json").write_text("{")
-        raise KeyboardInterrupt
+
+    def interrupted():
+        with filled_at_once(folder) as place:
+            (place / "manifest.json").write_text("{")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert list(tmp_path.rglob("*")) == ([folder] if is_there else [])
     with filled_at_once(folder) as place:
         (place / "tests").mkdir()
