@@ -19,6 +19,7 @@ import openpyxl
 import pandas as pd
 import polars as pl
 import pyarrow.csv
+import pyarrow.json
 import pyarrow.parquet
 
 LONGEST = 32_000  # characters of a cell, more or less: longer texts are cut in the workbook only
@@ -119,21 +120,46 @@ def unguarded(value):
     return value[1:] if isinstance(value, str) and GUARDED.match(value) else value
 
 
-def csv_rows(folder, fields):
-    """As text: pyarrow's types are compared with the Parquet file's already."""
+def csv_tables(path, names):
+    """The rows of normalized.csv by each reader, as texts: their types are compared in Parquet."""
     options = pyarrow.csv.ConvertOptions(
-        column_types={field["name"]: pyarrow.string() for field in fields}, strings_can_be_null=True, null_values=[""]
+        column_types=dict.fromkeys(names, pyarrow.string()), strings_can_be_null=True, null_values=[""]
     )
     parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
-    read = pyarrow.csv.read_csv(folder / "normalized.csv", convert_options=options, parse_options=parse)
-    return [
-        [parsed(v, field) for v, field in zip(row, fields, strict=False)]
-        for row in zip(*(c.to_pylist() for c in read.columns), strict=False)
-    ]
+    read = pyarrow.csv.read_csv(path, convert_options=options, parse_options=parse)
+    yield "pyarrow", zip(*(c.to_pylist() for c in read.columns), strict=False)
+    yield "polars", pl.read_csv(path, infer_schema=False).rows()
+    dialect = {"sep": ",", "quotechar": '"', "escapechar": '"', "na_values": "", "header": True}
+    yield "duckdb", duckdb.read_csv(path, all_varchar=True, **dialect).fetchall()
+    frame = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""], skip_blank_lines=False)
+    yield "pandas", frame.astype(object).itertuples(index=False, name=None)
+
+
+def json_tables(path, fields):
+    """The rows of normalized.jsonl by each reader; dates and times are texts there."""
+    kinds = {field["name"]: "decimal" if "scale" in field else field["type"] for field in fields}
+    arrow = {
+        "integer": pyarrow.int64(), "number": pyarrow.float64(), "decimal": pyarrow.float64(), "boolean": pyarrow.bool_(),
+    }  # fmt: skip
+    schema = pyarrow.schema([(name, arrow.get(kind, pyarrow.string())) for name, kind in kinds.items()])
+    whole = pyarrow.json.ReadOptions(block_size=1 << 26)
+    options = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
+    read = pyarrow.json.read_json(path, read_options=whole, parse_options=options)
+    yield "pyarrow", zip(*(c.to_pylist() for c in read.columns), strict=False)
+    polars = {"integer": pl.Int64, "number": pl.Float64, "decimal": pl.Float64, "boolean": pl.Boolean}
+    yield "polars", pl.read_ndjson(path, schema={n: polars.get(kind, pl.String) for n, kind in kinds.items()}).rows()
+    types = {"integer": "BIGINT", "number": "DOUBLE", "decimal": "DECIMAL(18, 9)", "boolean": "BOOLEAN"}
+    columns = {name: types.get(kind, "VARCHAR") for name, kind in kinds.items()}
+    columns |= {field["name"]: f"DECIMAL(18, {field['scale']})" for field in fields if "scale" in field}
+    yield "duckdb", duckdb.read_json(path, format="newline_delimited", columns=columns).fetchall()
+    frame = pd.read_json(path, lines=True, dtype=False, precise_float=True)
+    yield "pandas", frame.astype(object).itertuples(index=False, name=None)
+    lines = pathlib.Path(path).read_text("utf-8").split("\n")[:-1]
+    yield "Python", (tuple(json.loads(line, parse_float=decimal.Decimal).values()) for line in lines)
 
 
 def parsed(value, field):
-    if value is None:
+    if value is None or value is pd.NA or value != value:  # pandas' blank is no number
         return None
     if field["type"] == "string":
         return unguarded(value)
@@ -153,9 +179,10 @@ def readings(folder, fields):
     yield "duckdb", duckdb.sql(f"select * from '{path}'").fetchall()
     frame = pd.read_parquet(path, dtype_backend="pyarrow")  # without it, integers beside blanks are floats
     yield "pandas", [tuple(row) for row in frame.astype(object).itertuples(index=False, name=None)]
-    yield "csv", csv_rows(folder, fields)
-    lines = (folder / "normalized.jsonl").read_text("utf-8").split("\n")[:-1]
-    yield "jsonl", [tuple(json.loads(line, parse_float=decimal.Decimal).values()) for line in lines]
+    for reader, rows in csv_tables(str(folder / "normalized.csv"), [field["name"] for field in fields]):
+        yield f"{reader}, csv", [[parsed(v, field) for v, field in zip(row, fields, strict=True)] for row in rows]
+    for reader, rows in json_tables(str(folder / "normalized.jsonl"), fields):
+        yield f"{reader}, jsonl", list(rows)
 
 
 def main(folders):
