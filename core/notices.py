@@ -28,6 +28,12 @@ _FIRST_WAIT, _LONGEST_WAIT = 10.0, 3 * 3600.0
 _COUNTS = ("rows_in", "rows_out", "rows_with_errors", "tables", "questions")
 # No user, no fragment, nothing that two parsers might read differently.
 _URL = re.compile(r"(https?)://([A-Za-z0-9.-]{1,253})(?::([0-9]{1,5}))?(/[!-~]*)?")
+# What a text of a CloudEvent must not have: control characters, and code points that are no characters.
+_NOT_IN_EVENTS = re.compile(
+    "[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef"
+    + "".join(chr(plane << 16 | low) for plane in range(17) for low in (0xFFFE, 0xFFFF))
+    + "]"
+)
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
@@ -76,7 +82,7 @@ def body(job: Job, notice: Notice) -> bytes:
         "source": f"ade-drop/{_escaped(job.tenant)}/{_escaped(job.workflow)}",
         "type": f"{EVENT_TYPE}.{notice.kind}",
         "time": stamp_text(notice.at),
-        **({"subject": job.subject} if job.subject else {}),
+        **({"subject": _NOT_IN_EVENTS.sub("\ufffd", job.subject)} if job.subject else {}),
         "datacontenttype": "application/json",
         "data": facts(job, notice),
     }

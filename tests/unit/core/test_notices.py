@@ -137,6 +137,13 @@ def test_the_source_of_an_event_is_a_uri_whatever_the_names_are():
     assert json.loads(body(row, row.notices[0]))["source"] == "ade-drop/%C3%84%20b%2Fc/m"
 
 
+def test_the_subject_of_an_event_has_no_character_that_events_must_not_have():
+    name = "d/\x85\ufffe\U0001ffffé☃.csv"
+    row = move(job(subject=name), State.FAILED, now=1.0)
+    event = json.loads(body(row, row.notices[0]))
+    assert (event["subject"], event["data"]["subject"]) == ("d/\ufffd\ufffd\ufffdé☃.csv", name)
+
+
 def test_the_signature_is_what_the_docs_say():
     key = hmac.new(b"s" * 32, b"hooks.example.com", hashlib.sha256).hexdigest()
     assert key_of("s" * 32, "hooks.example.com") == key
