@@ -82,6 +82,11 @@ class Suspect:
         return self.clarity is Clarity.NOTHING and self.adds_up
 
     @property
+    def may_be_record(self) -> bool:
+        """Whether it lacks nothing and one of its numbers is the sum of two others, as in some of many records."""
+        return not self.why.lacks and self.match.hits < 2 and self.match.parts < ADDENDS
+
+    @property
     def is_only_labelled(self) -> bool:
         """Whether it is called a total and lacks something that records have; asked if it does not add up."""
         return not self.why.full and (self.clarity is Clarity.PLAINLY or self.why.named)
@@ -177,7 +182,7 @@ def _may_be_chance(suspect: Suspect, number: ColumnTotal, other: ColumnTotal) ->
     """Whether a number is so small that it equals the sum of others by chance."""
     if max(abs(number.point), abs(number.comma)) * 10 ** min(number.decimals, _CENTS) >= _DIGITS:
         return False
-    if suspect.only_numbers and suspect.why.is_last:
+    if suspect.only_numbers and (suspect.why.is_last or suspect.why.lacks > 1):
         return number.point in (other.low, other.high)  # one value, beside zeros
     return True
 

@@ -220,6 +220,7 @@ class TableDetector:
         if self._full:
             self._late.row(number, values, scores or {})
             self._late.note_lone(number, values)
+            self._late.note_gap(number, values)
             self._count(number, values)
             return
         if scores or self._usual.is_unusual(values) or gap >= FAR:
@@ -289,7 +290,11 @@ class TableDetector:
         remembered = self._shapes if self._header is None else None
         tables = detect(hints) if remembered is None else remembered(rows, hints, detect)
         return [
-            self._late.leave_out(table, {row.filled[0] for row in rows if row.number in table.groups})
+            self._late.leave_out(
+                table,
+                {row.filled[0] for row in rows if row.number in table.groups},
+                {row.filled: why for row in rows if (why := table.suspected.get(row.number)) and why.lacks},
+            )
             for table in tables
         ]
 

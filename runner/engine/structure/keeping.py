@@ -9,12 +9,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from runner.engine.reading import Shown
 from runner.engine.structure.facts import LONE_NAMES
 from runner.engine.structure.tables import Choice, Clarity, LeftRow, Proof, RowKind, RowScores, Suspicion, Table
-from runner.engine.structure.total_words import SHORT, STARTS, in_column, opens, row_clarity
+from runner.engine.structure.total_words import (
+    ENDS,
+    SHORT,
+    SHORT_ENDS,
+    STARTS,
+    closes,
+    in_column,
+    opens,
+    row_clarity,
+)
 
 FIRST = 100  # rows that are always kept
 SHARE = 0.1  # share of a column's filled cells from which a code is usual
@@ -90,7 +99,7 @@ class Usual:
         if form.first_text < 0:
             return False
         text = values[form.first_text]
-        if text in LONE_NAMES or ((text[:3] in STARTS or text[:1] in SHORT) and opens(text)):
+        if text in LONE_NAMES or _names_total(text):
             return True
         rows = self._early.get(text)
         return rows is not None and tuple(values) in rows
@@ -104,7 +113,7 @@ class Usual:
             return False
         if form.first_text >= 0:
             text = values[form.first_text]
-            if text in self._early or text in LONE_NAMES or ((text[:3] in STARTS or text[:1] in SHORT) and opens(text)):
+            if text in self._early or text in LONE_NAMES or _names_total(text):
                 return False
         self._seen += 1
         form.count += 1
@@ -173,8 +182,16 @@ class Usual:
         return filled >= self._least and values >= self._least_values
 
 
+def _names_total(text: str) -> bool:
+    """Whether a text starts or ends like a total; cheap for nearly every other text."""
+    return ((text[:3] in STARTS or text[:1] in SHORT) and opens(text)) or (
+        (text[-3:] in ENDS or text[-2:] in SHORT_ENDS) and closes(text)
+    )
+
+
 _FIRST: Final = 3  # filled cells that may have the label of a total
 _LABELS: Final = 6  # columns that may have it
+_GAPS: Final = 0.25  # the most blanks of a column in which a blank means something: a total for every three records
 _SURE: Final = 4.0  # points from which a label is sure, as many as declared names have
 _CAPTIONS: Final = 3  # captions from which a table is taken to have more
 _NAMED_ROWS: Final = 20  # rows of names that are reported
@@ -199,6 +216,13 @@ class Headings(Protocol):
         ...
 
 
+class Gap(NamedTuple):
+    """A row that lacks what nearly all rows around it have."""
+
+    filled: tuple[int, ...]  # indexes of its columns with a value
+    clarity: Clarity  # how clearly it is called a total
+
+
 class Late:
     """Checks the rows that are only counted, and finds those that are not data."""
 
@@ -210,10 +234,12 @@ class Late:
         self._asides: set[int] = set()
         self._repeated: dict[int, Sequence[object]] = {}  # rows of declared names
         self._lone: dict[int, int] = {}  # rows with a single text -> its column
+        self._gaps: dict[int, Gap] = {}  # rows that lack what nearly all rows around them have
 
     def scan(self, numbers: Sequence[int], columns: Sequence[Sequence[object]]) -> None:
         """Check rows by column, and row by row only if a column has something to check."""
         self._scan_lone(numbers, columns)
+        self._scan_gaps(numbers, columns)
         spelled = self._headings is not None and not self._headings.absent(columns)
         if self._ask is None and not spelled and not any(map(in_column, columns[:_LABELS])):
             return
@@ -244,6 +270,23 @@ class Late:
         for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
             self.note_lone(number, values)
 
+    def _scan_gaps(self, numbers: Sequence[int], columns: Sequence[Sequence[object]]) -> None:
+        """Note rows with a blank in one of the first columns, where few rows have one."""
+        if len(self._gaps) > _MOST:
+            return
+        places: set[int] = set()
+        for column in columns[:_LABELS]:
+            blanks = [at for at, value in enumerate(column) if value is None]
+            if len(blanks) <= _GAPS * len(column):
+                places.update(blanks)
+        for at in places:
+            self.note_gap(numbers[at], [column[at] for column in columns])
+
+    def note_gap(self, number: int, values: Sequence[object]) -> None:
+        """Note the columns that a row fills, and how clearly it is called a total."""
+        filled = tuple(at for at, value in enumerate(values) if value is not None)
+        self._gaps[number] = Gap(filled, row_clarity(values, _FIRST)[0])
+
     def note_lone(self, number: int, values: Sequence[object]) -> None:
         """Note the row if its only value is a text."""
         if values.count(None) == len(values) - 1:
@@ -251,8 +294,12 @@ class Late:
             if isinstance(values[at], str):
                 self._lone[number] = at
 
-    def leave_out(self, table: Table, captions: Collection[int]) -> Table:
-        """Return a table without the rows found here; `captions`: the columns of its known captions."""
+    def leave_out(self, table: Table, captions: Collection[int], totals: Mapping[tuple[int, ...], Suspicion]) -> Table:
+        """Return a table without the rows found here, and with those suspected that may be totals.
+
+        `captions`: the columns of its known captions, `totals`: why rows that may be totals are suspected, by the
+        columns that they fill.
+        """
         data = table.data_range
         if data is None:
             return table
@@ -271,10 +318,15 @@ class Late:
             for n, (cells, others) in self._suspected.items()
             if n in inside
         }
+        alike = {
+            n: Suspicion(clarity, totals[filled].full, totals[filled].lacks, named=clarity > Clarity.NOTHING)
+            for n, (filled, clarity) in (self._gaps.items() if totals else ())
+            if n in inside and filled in totals
+        }
         return replace(
             table,
             left_out={**table.left_out, **{n: row for n, row in away.items() if n in inside}},
-            suspected=suspected | dict(table.suspected),
+            suspected=alike | suspected | dict(table.suspected),
             choices=(*table.choices, *other_names(other)),
         )
 

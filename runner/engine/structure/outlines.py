@@ -14,6 +14,7 @@ GROUPS = 2  # groups of several rows from which they are no chance
 LONE = 3  # rows of the only group
 OPEN = 3  # groups, where the table goes on below the rows that were kept
 LARGE = 100.0  # smaller sums occur by chance
+PRECISE = 4  # significant digits of smaller ones that do not
 CENT = 0.005
 _HUGE = 1e300  # larger numbers are not part of a sum
 
@@ -52,7 +53,7 @@ def running_sums(draft: Draft, body: Sequence[int]) -> list[int]:
             value = number_of(row.values[column], max) if row.kinds[column : column + 1] == _NUMBER else None
             if value is None:
                 continue
-            if count >= least and abs(value) >= LARGE and (_is_sum(value, whole) or _is_sum(value, since)):
+            if count >= least and _is_no_chance(value) and (_is_sum(value, whole) or _is_sum(value, since)):
                 sums.append(body[n])
                 since, count, least = 0.0, 0, GROUPS
             else:
@@ -99,6 +100,11 @@ def _end_of_group(numbers: Sequence[float], head: int) -> int | None:
         if _is_sum(numbers[head], whole) and whole:
             return at + 1
     return None
+
+
+def _is_no_chance(value: float) -> bool:
+    """Whether a number is so large, or has so many digits, that it does not equal a sum by chance."""
+    return abs(value) >= LARGE or len(f"{abs(value):.6f}".replace(".", "").strip("0")) >= PRECISE
 
 
 def _is_sum(head: float, whole: float) -> bool:

@@ -23,7 +23,9 @@ SAMPLE = 200  # records whose columns are counted
 # Balances among transactions, and parts of the row above: no records of their own, but not proven to be none.
 _BALANCE = re.compile(
     r"\s*(?:opening|closing|beginning|ending|start|initial|final|previous|new)\s*-?balance\b|"
-    r"balance (?:brought|carried)|\s*(?:begin|eind|anfangs|schluss|end|start|ingående|utgående|alter|neuer)\s?saldo\b|"
+    r"\s*(?:balance |bal\.? ?)?(?:brought|carried) (?:forward|down)\b|balance (?:brought|carried)|"
+    r"\s*(?:balance|bal\.?)? ?[bc] ?/ ?[fd]\b|"
+    r"\s*(?:begin|eind|anfangs|schluss|end|start|ingående|utgående|alter|neuer)\s?saldo\b|"
     r"\s*(?:solde|saldo)\s(?:initial|final|inicial|précédent|nouveau|iniziale|finale|anterior|początkowe|końcowe|"
     r"reporté)\b|\s*(?:anfangs|end)bestand\b|\s*kontostand\b|\s*(?:počáteční|konečný) zůstatek\b",
     re.IGNORECASE,
@@ -89,7 +91,10 @@ class _Records:
         """Describe these rows of a draft."""
         rows = draft.rows
         clarities = {at: row_clarity(rows[at].values[draft.left : draft.right + 1])[0] for at in body}
-        always = _always_filled(draft, body, clarities)
+        sums = set(outlines.running_sums(draft, body))
+        always = _always_filled(
+            draft, body, {at: max(c, Clarity.HINT) if at in sums else c for at, c in clarities.items()}
+        )
         lacking = {at: _blank_columns(rows[at], always) for at in body}
         return cls(
             draft,
@@ -98,7 +103,7 @@ class _Records:
             always,
             names=[at for at in always if _holds_names(draft, body, at)],
             lacking=lacking,
-            sums=set(outlines.running_sums(draft, body)),
+            sums=sums,
             under=_rows_under_totals(body, clarities, lacking),
             ending=_footer_rows(body, clarities, lacking),
         )

@@ -19,9 +19,9 @@ TOTALS: Final = (
     *CARRIED,
     # English, German, Dutch, the North
     "total", "totals", "sum", "sum total", "σ", "∑", "summe", "gesamt", "gesamtsumme", "gesamtbetrag", "gesamtergebnis",
-    "insgesamt", "zwischensumme", "teilsumme", "endsumme", "totaal", "subtotaal", "eindtotaal", "som", "summa",
-    "totalt", "delsumma", "delsum", "i alt", "ialt", "yhteensä", "välisumma", "kokonaissumma", "samtals", "kokku",
-    "kopā", "iš viso",
+    "insgesamt", "zwischensumme", "teilsumme", "endsumme", "ergebnis", "gesamttotal", "totaal", "subtotaal",
+    "eindtotaal", "som", "summa", "totalt", "totalsum", "totalsumma", "hovedtotal", "delsumma", "delsum", "i alt",
+    "ialt", "yhteensä", "välisumma", "kokonaissumma", "loppusumma", "samtals", "kokku", "kopā", "iš viso",
     # French, Spanish, Portuguese, Italian, Romanian
     "totaux", "somme", "suma", "soma", "totale", "totali", "subtotale", "somma", "subtotales", "totales", "totais",
     "sumă",
@@ -33,9 +33,10 @@ TOTALS: Final = (
     "итого", "всего", "итог", "сумма", "подытог", "подитог", "промежуточный итог", "общий итог", "всього", "разом",
     "підсумок", "усього", "общо", "сума", "укупно",
     # Asia and the Middle East
-    "合計", "小計", "総計", "総合計", "累計", "合计", "小计", "总计", "总和", "总数", "共计", "總計", "總和", "計",
-    "합계", "소계", "총계", "총합계", "총합", "المجموع", "الإجمالي", "مجموع", "إجمالي", 'סה"כ', "סך הכל", "סהכ",
-    "कुल", "योग", "รวม", "ผลรวม", "ยอดรวม", "tổng", "tổng cộng", "cộng", "jumlah", "jumlah total",
+    "合計", "小計", "総計", "総合計", "累計", "集計", "合计", "小计", "总计", "总和", "总数", "共计", "汇总", "總計",
+    "總和", "匯總", "計", "합계", "소계", "총계", "총합계", "총합", "요약", "المجموع", "الإجمالي", "مجموع", "إجمالي",
+    'סה"כ', "סך הכל", "סהכ", "कुल", "योग", "รวม", "ผลรวม", "ยอดรวม", "tổng", "tổng cộng", "cộng", "jumlah",
+    "jumlah total",
 )  # fmt: skip
 MEANS: Final = (
     "average", "averages", "avg", "mean", "durchschnitt", "mittelwert", "mittel", "moyenne", "promedio", "média",
@@ -90,18 +91,23 @@ def label_clarity(text: str) -> tuple[Clarity, Sort]:
         sort = _sort_of(core)
         return (Clarity.HINT if sort in (Sort.BOUND, Sort.SPREAD) else Clarity.PLAINLY), sort  # Max is also a name
     words = bare.split(" ")
-    for word in (words[0].strip(_EDGES), words[-1].strip(_EDGES), " ".join(words[:2])):
+    for word in (words[0].strip(_EDGES), words[-1].strip(_EDGES), " ".join(words[:2]), " ".join(words[-2:])):
         core = _without_qualifier(word)
         if core in _STRONG and len(words) <= _MOST_LABEL_WORDS:
             sort = _sort_of(core)
             return (Clarity.NAMED if sort is Sort.SUM else Clarity.HINT), sort
+    if words[-1] == _LAST and 1 < len(words) <= _MOST_LABEL_WORDS:
+        return Clarity.NAMED, Sort.SUM
     if any(bare.startswith(word) or bare.endswith(word) for word in _UNSPACED):
         return Clarity.NAMED, Sort.SUM
     return (Clarity.HINT if _HINT.search(bare) else Clarity.NOTHING), Sort.MEAN if _MEAN.search(bare) else Sort.SUM
 
 
 _MOST_LABEL_WORDS: Final = 8  # longer texts are sentences
-_UNSPACED: Final = ("合計", "小計", "総計", "合计", "小计", "总计", "總計", "합계", "소계", "총계")
+_LAST: Final = "result"  # in SAP's reports, behind the name of a group; alone it is a name
+_UNSPACED: Final = (
+    "合計", "小計", "総計", "集計", "合计", "小计", "总计", "汇总", "總計", "匯總", "합계", "소계", "총계", "요약",
+)  # fmt: skip
 _MARKS: Final = re.compile(r"\*{1,4}")  # how SAP marks totals of several levels
 _HINT: Final = re.compile(
     r"\b(?:median|overall|net change|balance|net|media|all (?:persons|ages|races|items|industries|regions|states))\b"
@@ -170,6 +176,14 @@ STARTS: Final = frozenset(
     for before, start in (("", form[:3]), *((mark, form[:2]) for mark in " \u00a0([*"))
 )  # the beginnings of texts that start like a total
 SHORT: Final = frozenset(word[0] for word in _OPENINGS if len(word) < 3)  # the same for words of one or two characters
+ENDS: Final = frozenset(
+    (form + end)[-3:]
+    for word in (*_STRONG, _LAST)
+    for form in (word, word.upper(), word.title())
+    for end in ("", ":")
+    if len(form + end) > 2
+)  # the ends of texts that end like a total
+SHORT_ENDS: Final = frozenset(_UNSPACED)
 _SPELLINGS: Final = frozenset(
     form + end
     for word in _OPENINGS
@@ -181,6 +195,11 @@ _SPELLINGS: Final = frozenset(
 def opens(text: str) -> bool:
     """Whether a text starts like a total; not cheap: first check that its beginning is in STARTS or SHORT."""
     return _OPEN(text) is not None
+
+
+def closes(text: str) -> bool:
+    """Whether a text ends like a total: North Total. Not cheap: first check that its end is in ENDS or SHORT_ENDS."""
+    return label_clarity(text)[0] >= Clarity.NAMED
 
 
 def in_column(column: Sequence[object]) -> bool:

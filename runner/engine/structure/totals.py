@@ -200,7 +200,7 @@ class TotalsCheck:
         level = max(range(len(matches)), key=lambda n: matches[n].worth)
         suspect.match = best_match(matches[level], footer)
         self._close_pending(is_end=False)
-        if suspect.is_total or suspect.is_bare_sum:
+        if suspect.is_total or (suspect.is_bare_sum and not suspect.may_be_record):
             self._end_sums(suspect, matches, footer, level)
         else:
             self._add_suspect(suspect)

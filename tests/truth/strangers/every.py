@@ -10,6 +10,7 @@ from tests.truth.strangers import (
     second_again,
     second_cells,
     second_more,
+    third,
     trades,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "second_again",
     "second_cells",
     "second_more",
+    "third",
     "trades",
 ]

@@ -1,0 +1,90 @@
+"""A third stranger: lists as accountants, labs and shops export them, where one mark or word changes what a number means."""
+
+from random import Random
+from typing import Any
+
+from tests.truth.cases import Case
+from tests.truth.strangers.kit import Draft, col, draft, each, size, stranger
+
+HOURS = col("hours", "decimal", "en=Hours|de=Stunden", lambda r, n: r.randrange(500, 5000) / 100)
+
+# Excel's Subtotal command and SAP's reports name the sum of each group so, and the sum of all.
+SUBTOTALS = {
+    "de": "{} Ergebnis|Gesamtergebnis", "en": "{} Total|Grand Total", "sap": "{} Result|Overall Result",
+    "da": "{} I alt|Hovedtotal", "sv": "Totalt {}|Totalsumma", "ja": "{} 集計|総計", "zh": "{} 汇总|总计",
+    "ko": "{} 요약|총합계", "ru": "{} Итог|Общий итог", "fi": "{} Summa|Loppusumma",
+}  # fmt: skip
+
+
+def _groups(d: Draft, groups: int, rows: int, label: str, *, lacks: int = 1) -> float:
+    """Records by department, below each group a row with its sum; `lacks`: columns of names that are blank there."""
+    whole = 0.0
+    for group in range(groups):
+        name = f"{d.rng.choice(('Sales', 'Lager', 'Einkauf', 'Depot'))} {group + 1}"
+        made: list[list[Any]] = []
+        for n in range(rows):
+            made.append([name, *d.values(group * rows + n)[1:]])
+            d.record(made[-1])
+        cells = [None] * len(d.cols)
+        cells[-1] = round(sum(row[-1] for row in made), 2)
+        if lacks < len(d.cols) - 1:
+            cells[0] = label.format(name)
+        d.line(*cells, why="subtotal")
+        whole += cells[-1]
+    return whole
+
+
+def _staff(rng: Random) -> Draft:
+    d = draft(rng, "department name", "en de")
+    d.cols.append(HOURS)
+    d.header()
+    return d
+
+
+@stranger("third_subtotals_by_excel")
+def _(rng: Random) -> Case:
+    """Subtotals in the words that Excel and SAP write, of numbers as small as hours."""
+    d = _staff(rng)
+    d.note = rng.choice(sorted(SUBTOTALS))
+    label, grand = each(SUBTOTALS[d.note])
+    whole = _groups(d, rng.randrange(2, 5), rng.randrange(3, 7), label)
+    d.line(grand, None, round(whole, 2), why="grand total")
+    return d.any("book book csv")
+
+
+@stranger("third_subtotals_with_the_groups_name", right=False)
+def _(rng: Random) -> Case:
+    """Subtotals that have only the name of their group, or no name at all."""
+    d = _staff(rng)
+    _groups(d, rng.randrange(2, 5), rng.randrange(3, 7), "{}", lacks=rng.choice((1, 2)))
+    return d.any("book book csv")
+
+
+@stranger("third_subtotals_of_a_long_list")
+def _(rng: Random) -> Case:
+    """A subtotal every few hundred rows, below the rows that are looked at one by one."""
+    d = _staff(rng)
+    _groups(d, 5, rng.choice((300, 500)), rng.choice(("{} Total", "{} Ergebnis", "{} Summe:")))
+    return d.any("book csv")
+
+
+@stranger("third_so_many_subtotals")
+def _(rng: Random) -> Case:
+    """More subtotals than rows are remembered."""
+    d = _staff(rng)
+    _groups(d, 1_100, 4, rng.choice(("{} Total", "{} Ergebnis")), lacks=rng.choice((1, 2)))
+    return d.csv()
+
+
+@stranger("third_balances_carried_down", right=False)
+def _(rng: Random) -> Case:
+    """A treasurer's page: the balance brought down first and carried down last, in the words of bookkeeping."""
+    d = draft(rng, "date description amount", "en")
+    first, last = rng.choice(
+        (("Balance b/f", "Balance c/f"), ("Bal. b/d", "Bal. c/d"), ("Brought forward", "Carried forward"))
+    )
+    d.header()
+    d.line(None, first, 1200.5, why="balance")
+    d.records(size(rng, 5, 20))
+    d.line(None, last, 1920.25, why="balance")
+    return d.any("book csv")
