@@ -19,6 +19,7 @@ from ade_drop.client.stores import Store
 
 RESULT = "result.json"
 _ENDED = frozenset({"SUCCEEDED", "FAILED", "TIMED_OUT", "CANCELLED", "SKIPPED", "EXPIRED"})
+_GOOD = "SUCCEEDED"
 _LATER = frozenset({429, 502, 503, 504})  # statuses of a server, or of a proxy before it, that is busy or restarts
 _ANSWER_SECONDS = 60  # that a server may be silent
 
@@ -69,7 +70,7 @@ class BucketBackend:
             if document["status"] not in _ENDED or not self._is_of(document, drop):
                 continue
             # A failed job runs again when its file is dropped again: its earlier result is not the answer.
-            if document["status"] != "SUCCEEDED" and drop.earlier.get(key) == digest:
+            if document["status"] != _GOOD and drop.earlier.get(key) == digest:
                 continue
             found.append(self._result(key, document))
         if not found:
@@ -85,11 +86,16 @@ class BucketBackend:
         return "nothing is published for it yet; is a runner alive?"
 
     def latest(self, tenant: str, subject: str, workflow: str) -> Result | None:
-        named = self._read(f"outputs/{tenant}/{subject}/{workflow}/latest.json")
+        folder = f"outputs/{tenant}/{subject}/{workflow}/"
+        named = self._read(f"{folder}latest.json")
         if named is None:
             return None
-        document = self._read(named["result"])
-        return None if document is None else self._result(named["result"], document)
+        key, document = named["result"], self._read(named["result"])
+        if document is not None and document["status"] != _GOOD:  # of a workflow that wants to see failures there
+            found = [(other["timings"]["created_at"], at, other) for at, other, _ in self._documents([folder])]
+            good = [one for one in found if one[-1]["status"] == _GOOD]
+            _, key, document = max(good, key=lambda one: one[:2], default=("", "", None))
+        return None if document is None else self._result(key, document)
 
     def _is_of(self, document: dict[str, Any], drop: Drop) -> bool:
         """Whether a result was made from what was dropped, in that version."""
@@ -162,7 +168,7 @@ class ApiBackend:
         return f"{job.get('state', '')}: {job.get('reason', '')}"
 
     def latest(self, tenant: str, subject: str, workflow: str) -> Result | None:
-        asked = {"tenant": tenant, "workflow": workflow, "text": subject, "state": "SUCCEEDED"}
+        asked = {"tenant": tenant, "workflow": workflow, "text": subject, "state": _GOOD}
         cursor: str | None = ""
         while cursor is not None:  # a page may be short, even empty, while there is more
             page = self._json(f"/jobs?{urllib.parse.urlencode(asked | ({'cursor': cursor} if cursor else {}))}")

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from ade_drop.client import AdeError, Client, DropRejected, NotDone, ResultCorrupt, connect, connect_async
+from ade_drop.client import AdeError, AsyncClient, Client, DropRejected, NotDone, ResultCorrupt, connect
 from tests.acceptance.ade import Ade
 from tests.contract import servers
 from tests.support.clients import DBT, READERS, installed
@@ -184,13 +184,11 @@ def test_the_config_package_goes_along(embedded: tuple[Ade, str], members: Path,
     assert {row["note"] for row in result.rows()} == {"ruled"}
 
 
-def test_waiting_is_asynchronous(embedded: tuple[Ade, str], members: Path):
-    ade, _ = embedded
-
+def test_waiting_is_asynchronous(client: Client, members: Path):
     async def both() -> list[str]:
-        client = connect_async(ade.bucket)
-        drops = [await client.drop(members, tenant="acme", manifest=MANIFEST, path=f"async-{n}") for n in range(2)]
-        return [result.status for result in await asyncio.gather(*map(client.wait, drops))]
+        waiting = AsyncClient(client)
+        drops = [await waiting.drop(members, tenant="acme", manifest=MANIFEST, path=f"async-{n}") for n in range(2)]
+        return [result.status for result in await asyncio.gather(*map(waiting.wait, drops))]
 
     assert asyncio.run(both()) == ["SUCCEEDED", "SUCCEEDED"]
 

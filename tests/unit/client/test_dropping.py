@@ -55,6 +55,26 @@ def test_other_names_are_dropped_as_they_are(members: Path, bucket: Path, name: 
     assert (bucket / drop.keys[0]).is_file()
 
 
+def test_the_newest_good_result_is_not_a_failure_that_latest_json_names(bucket: Path) -> None:
+    line = bucket / "outputs/a/s/w"
+    for n, status in enumerate(("SUCCEEDED", "SUCCEEDED", "FAILED")):
+        folder = line / f"j{n}"
+        folder.mkdir(parents=True)
+        timings = {"created_at": f"2026-01-0{n + 1}T00:00:00+00:00"}
+        (folder / "result.json").write_text(
+            json.dumps(RESULT | {"job_id": f"j{n}", "status": status, "timings": timings})
+        )
+    (line / "latest.json").write_text(
+        json.dumps({"latest": 1, "job_id": "j2", "result": "outputs/a/s/w/j2/result.json"})
+    )
+    newest = connect(bucket).latest(tenant="a", subject="s", workflow="w")
+    assert newest is not None
+    assert newest.job_id == "j1"
+    for name in ("j0", "j1"):
+        (line / name / "result.json").unlink()
+    assert connect(bucket).latest(tenant="a", subject="s", workflow="w") is None
+
+
 @pytest.fixture
 def serve() -> Iterator[Callable[[int, bytes], str]]:
     """Serves an API that fails so many times, with these bytes as its answer, and then has a result."""
