@@ -16,8 +16,8 @@ from runner.engine.writing.book import CENTRAL, DATE_1980, DEFLATED, END, LOCAL
 
 MAX_LISTING: Final = 8 * 1024 * 1024
 MAX_TOTAL: Final = 4 * 1024 * 1024 * 1024  # uncompressed bytes of all members
-_PACKED: Final = 256 * 1024
-_BLOCK: Final = 1024 * 1024
+_PACKED: Final = 64 * 1024
+_BLOCK: Final = 256 * 1024
 _UNPACKING_FAILED: Final[Any] = (isal_zlib.error, OSError)  # isal's types call its error an instance
 _NO_WORKBOOK: Final = "normalized.xlsx was not written by the engine's writer"
 
