@@ -150,18 +150,12 @@ def _become(words: list[str], folder: str, environment: dict[str, str], streams:
     time.tzset()
     os.chdir(folder)
     sys.argv = [str(ADE), *words]
-    from ade_drop.__main__ import start  # noqa: PLC0415 - it is what a fork becomes
+    from ade_drop.__main__ import leave, start  # noqa: PLC0415 - it is what a fork becomes
 
     try:
-        code = start()
+        start()
     except SystemExit as end:
-        code = int(end.code or 0)
-    # What Python does at its end, but for taking apart all that was loaded.
-    threading._shutdown()
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    os._exit(code)
+        leave(int(end.code or 0))
 
 
 def main() -> None:
