@@ -1,6 +1,7 @@
 """A result goes into a table once, whatever happens on the way."""
 
 import io
+import itertools
 import json
 import sqlite3
 
@@ -12,7 +13,7 @@ from core.keys import job_folder
 from infra.loads import Loads
 from runner.attempt import Boxes
 from runner.sandbox.process import ProcessSandbox
-from tests.support.world import World
+from tests.support.world import Crash, World
 
 LOADED = {"output": {"formats": ["xlsx", "csv"], "load": {"table": "members"}}}
 
@@ -158,6 +159,25 @@ def test_a_job_that_is_reset_loads_its_rows_anew_and_not_twice(world, runner):
     world.control.reset(job.job_id)
     finish(world, runner)
     assert len(rows(world)) == 1
+
+
+@pytest.mark.long
+def test_a_process_that_dies_at_any_step_of_a_load_loads_it_once(world):
+    for n in itertools.count():
+        runner = world.runner()
+        world.intake.changed(world.drop(name=f"a{n}.csv", body=b"id\n%d\n" % n, **LOADED))
+        world.handle_one(runner)
+        world.crasher.arm(n // 2, after=bool(n % 2))
+        try:
+            runner.janitor.chores()
+            break
+        except Crash:
+            world.crasher.arm(None)
+            finish(world, world.runner())
+    world.crasher.arm(None)
+    finish(world, world.runner())
+    assert n > 10, "steps of a load"
+    assert [row[1] for row in rows(world)] == sorted(map(str, range(n + 1)))
 
 
 def test_tenants_load_into_tables_of_their_own(world, runner):
