@@ -22,7 +22,8 @@ from runner.engine.pages.messages import Catalogue, catalogue
 _STYLE: Final = (
     drawing.STYLE + "*{box-sizing:border-box}body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:0 auto;"
     "padding:1.25rem 1rem 3rem;color:var(--ink);background:var(--page)}h1{font-size:1.35rem;margin:0;"
-    "overflow-wrap:anywhere}h2{font-size:1.05rem;margin:0 0 .5rem}p{margin:.35rem 0}a{color:var(--mark)}"
+    "overflow-wrap:anywhere}h2{font-size:1.05rem;margin:0 0 .5rem}p{margin:.35rem 0;"
+    "overflow-wrap:anywhere}a{color:var(--mark)}"
     "section,details.card,.verdict{background:var(--card);border:1px solid var(--line);border-radius:.6rem;"
     "padding:.9rem 1.1rem;margin:.8rem 0}.verdict{border-left:.5rem solid var(--good)}"
     ".verdict.bad{border-left-color:var(--error)}.verdict.fair{border-left-color:var(--warning)}"
