@@ -166,10 +166,18 @@ def mistakes(
 ) -> list[Problem]:
     """The first mistakes that an error names, and whether there are more."""
     found = error.errors(include_url=False)
-    problems = [problem_of(one, kind) if wording is None else wording(one) for one in found[:MAX_MISTAKES]]
+    problems = _joined([problem_of(one, kind) if wording is None else wording(one) for one in found[:MAX_MISTAKES]])
     if more or len(found) > MAX_MISTAKES:
         problems.append(Problem("$", "has more problems", f"none; these are the first {MAX_MISTAKES}"))
     return problems
+
+
+def _joined(problems: Iterable[Problem]) -> list[Problem]:
+    """Problems with one line for a value that may be of several kinds and is of none."""
+    allowed: dict[tuple[str, str], list[str]] = {}
+    for one in problems:
+        allowed.setdefault((one.path, one.problem), []).append(one.allowed)
+    return [Problem(path, what, " or ".join(dict.fromkeys(words))) for (path, what), words in allowed.items()]
 
 
 def _half_character(raw: object) -> str | None:

@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from core.expressions import MAX_LENGTH, check_syntax
-from core.wording import OF_SOURCE, keys_of, nearest, shown, wrong
+from core.wording import KIND_OF, keys_of, nearest, shown, wrong
 
 # The parser behind re.compile, which has no public name.
 _parser, _constants = import_module("re._parser"), import_module("re._constants")
@@ -102,6 +102,19 @@ class Lookup(Strict):
     column: Annotated[str, Field(min_length=1)]
 
 
+# The end of a range: of numbers, or of days and times as texts.
+Bound = (
+    Annotated[int, Tag(f"{KIND_OF}integer")]
+    | Annotated[float, Tag(f"{KIND_OF}number")]
+    | Annotated[str, Tag(f"{KIND_OF}text")]
+)
+# A plain value of JSON.
+PlainValue = (
+    Annotated[str, Tag(f"{KIND_OF}text")]
+    | Annotated[int, Tag(f"{KIND_OF}integer")]
+    | Annotated[float, Tag(f"{KIND_OF}number")]
+    | Annotated[bool, Tag(f"{KIND_OF}flag")]
+)
 # An expression of docs/reference/expressions.md; the manifest as a whole checks the fields that it names.
 ExpressionText = Annotated[str, Field(min_length=1, max_length=MAX_LENGTH), AfterValidator(check_syntax)]
 Header = Annotated[str, Field(min_length=1, max_length=200)]
@@ -178,14 +191,14 @@ class FromRow(Strict):
 # Where a field's values come from instead of a column of its own. A kind of source is a class in this union, known by
 # its first key.
 Source = (
-    Annotated[FromLabel, Tag(f"{OF_SOURCE}label")]
-    | Annotated[FromCaption, Tag(f"{OF_SOURCE}caption")]
-    | Annotated[FromFile, Tag(f"{OF_SOURCE}file")]
-    | Annotated[FromSheet, Tag(f"{OF_SOURCE}sheet")]
-    | Annotated[FromRow, Tag(f"{OF_SOURCE}row")]
-    | Annotated[FromExpression, Tag(f"{OF_SOURCE}expression")]
-    | Annotated[FromColumns, Tag(f"{OF_SOURCE}columns")]
-    | Annotated[FromLookup, Tag(f"{OF_SOURCE}lookup")]
+    Annotated[FromLabel, Tag(f"{KIND_OF}label")]
+    | Annotated[FromCaption, Tag(f"{KIND_OF}caption")]
+    | Annotated[FromFile, Tag(f"{KIND_OF}file")]
+    | Annotated[FromSheet, Tag(f"{KIND_OF}sheet")]
+    | Annotated[FromRow, Tag(f"{KIND_OF}row")]
+    | Annotated[FromExpression, Tag(f"{KIND_OF}expression")]
+    | Annotated[FromColumns, Tag(f"{KIND_OF}columns")]
+    | Annotated[FromLookup, Tag(f"{KIND_OF}lookup")]
 )
 SOURCES: Final[dict[str, type[Strict]]] = {
     keys_of(kind)[0]: kind for kind in (get_args(one)[0] for one in get_args(Source))
@@ -196,13 +209,13 @@ def _source_kind(source: Any) -> str | None:
     """The tag of a source in the union."""
     known = keys_of(type(source)) if isinstance(source, Strict) else source
     kind = next((name for name in SOURCES if name in known), None)
-    return None if kind is None else OF_SOURCE + kind
+    return None if kind is None else KIND_OF + kind
 
 
 class OtherValue(Strict):
     """What a value becomes that `map` does not name."""
 
-    value: str | int | float | bool
+    value: PlainValue
 
 
 class FieldSpec(Strict):
@@ -224,23 +237,27 @@ class FieldSpec(Strict):
     day_first: bool | None = None
     decimal: Literal[".", ","] | None = None
     unit: Literal["share", "percent"] | None = None
-    min: int | float | str | None = None
-    max: int | float | str | None = None
+    min: Bound | None = None
+    max: Bound | None = None
     min_length: Annotated[int, Field(ge=0)] | None = None
     max_length: Annotated[int, Field(ge=0)] | None = None
-    allowed: Lookup | tuple[str | int | float | bool, ...] | None = None
-    default: str | int | float | bool | None = None
-    constant: str | int | float | bool | None = None
+    allowed: Lookup | tuple[PlainValue, ...] | None = None
+    default: PlainValue | None = None
+    constant: PlainValue | None = None
     source: Annotated[Source, Discriminator(_source_kind)] | None = Field(default=None, alias="from")
-    map: Annotated[dict[str, str | int | float | bool], Field(min_length=1)] | None = None
-    otherwise: Literal["finding", "keep", "blank"] | OtherValue | None = None
+    map: Annotated[dict[str, PlainValue], Field(min_length=1)] | None = None
+    otherwise: (
+        Annotated[Literal["finding", "keep", "blank"], Tag(f"{KIND_OF}word")]
+        | Annotated[OtherValue, Tag(f"{KIND_OF}value")]
+        | None
+    ) = None
     merged: Literal["fill"] | None = None
     fill_down: bool = False  # blank cells take the value above
     severity: Literal["error", "warning"] = "error"
     number_format: Annotated[str, Field(max_length=100)] | None = None
     scale: Annotated[int, Field(ge=0, le=9)] | None = None  # digits behind the point in csv, jsonl and parquet
     description: Annotated[str, Field(max_length=2000)] | None = None  # for people, and evidence for mapping
-    examples: Annotated[tuple[str | int | float | bool, ...], Field(max_length=20)] = ()
+    examples: Annotated[tuple[PlainValue, ...], Field(max_length=20)] = ()
 
     @field_validator("pattern")
     @classmethod
@@ -418,7 +435,9 @@ class RowRule(Strict):
     check: ExpressionText | None = None
     unique: Annotated[tuple[FieldNameText, ...], Field(min_length=1, max_length=20)] | None = None
     sum: FieldNameText | None = None
-    equals: Literal["total_row"] | FieldNameText | None = None
+    equals: (
+        Annotated[Literal["total_row"], Tag(f"{KIND_OF}word")] | Annotated[FieldNameText, Tag(f"{KIND_OF}field")] | None
+    ) = None
     tolerance: Annotated[float, Field(ge=0)] | None = None
     rows: RowCount | None = None
     message: Annotated[str, Field(max_length=200)] | None = None

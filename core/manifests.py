@@ -27,6 +27,7 @@ from core.fields import (
     FromExpression,
     FromLookup,
     Lookup,
+    PlainValue,
     RowRule,
     Strict,
     VersionOne,
@@ -34,7 +35,7 @@ from core.fields import (
 )
 from core.loads import IDENTIFIER, LOCAL, LoadRule
 from core.patterns import MAX_STARS, count_stars
-from core.wording import OF_SOURCE, shown, wrong
+from core.wording import KIND_OF, shown, wrong
 
 MAX_MANIFEST_BYTES = 1024 * 1024
 MAX_NOTIFY = 10
@@ -58,7 +59,7 @@ SHARED_PREFIX = "configs/_shared/"
 DURATION = r"^[1-9][0-9]{0,4}[smhd]$"
 RANGE = r"^[A-Z]{1,3}[1-9][0-9]{0,6}:[A-Z]{1,3}[1-9][0-9]{0,6}$"
 
-Scalar = str | int | float | bool | None
+Scalar = PlainValue | None
 Pattern = Annotated[str, Field(min_length=1, max_length=500)]
 
 
@@ -171,12 +172,12 @@ def _place_of(cell: str) -> tuple[int, int]:
     return column, int(cell[len(letters) :])
 
 
-_Named = Annotated[Pattern, Tag(f"{OF_SOURCE}name")]
-_Shaped = Annotated[TableShape, Tag(f"{OF_SOURCE}shape")]
+_Named = Annotated[Pattern, Tag(f"{KIND_OF}name")]
+_Shaped = Annotated[TableShape, Tag(f"{KIND_OF}shape")]
 
 
 def _table_kind(table: Any) -> str:
-    return OF_SOURCE + ("name" if isinstance(table, str) else "shape")
+    return KIND_OF + ("name" if isinstance(table, str) else "shape")
 
 
 class CaptionTarget(Strict):
@@ -524,7 +525,7 @@ class Manifest(Strict):
     @classmethod
     def _plain_params(cls, params: Any) -> Any:
         for name, value in params.items() if isinstance(params, dict) else ():
-            if not isinstance(value, Scalar):
+            if not isinstance(value, str | int | float | bool | None):
                 raise wrong(f"is {shown(value)}", "a text, a number, true, false or null", name)
         return params
 

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from core.budget import Budget, mistakes, read
 from core.errors import ManifestInvalid, Problem
-from core.fields import FIELD_NAME, FieldSpec, Strict, VersionOne
+from core.fields import FIELD_NAME, FieldSpec, PlainValue, Strict, VersionOne
 from core.keys import CONFIGS, INBOX, check_key, place
 from core.manifests import MAX_FIELDS, Language, Limits, Manifest, Reading
 from core.wording import nearest
@@ -35,7 +35,7 @@ class FieldOverlay(Strict):
     day_first: bool | None = None
     decimal: Literal[".", ","] | None = None
     unit: Literal["share", "percent"] | None = None
-    map: Annotated[dict[str, str | int | float | bool], Field(min_length=1)] | None = None
+    map: Annotated[dict[str, PlainValue], Field(min_length=1)] | None = None
 
 
 class Overlay(Strict):

@@ -15,7 +15,7 @@ from core.errors import Problem
 
 _SHOWN: Final = 60
 _OURS: Final = "ade"
-OF_SOURCE: Final = "from:"  # begins the tags by which pydantic tells the kinds of a source or a table apart
+KIND_OF: Final = "kind:"  # begins the tags of what a value may be; pydantic puts them into its paths
 # Patterns in words.
 _PATTERNS: Final = {
     r"^[A-Za-z_][A-Za-z0-9_ .-]{0,99}$": "a letter or _ first, then letters, digits, blanks and _ . - (at most 100)",
@@ -69,7 +69,19 @@ _ELSEWHERE: Final = {
     **dict.fromkeys(("tel", "telephone", "mobile"), ("phone",)),
     **dict.fromkeys(("link", "uri", "website"), ("url",)),
     **dict.fromkeys(("mail", "e-mail"), ("email",)),
-    **dict.fromkeys(("choice", "category", "list", "select"), ("enum",)),
+    **dict.fromkeys(("category", "list", "select"), ("enum",)),
+    **dict.fromkeys(("choice", "choices", "enum", "options", "values"), ("enum", "allowed")),
+    **dict.fromkeys(("alias", "aliases", "headers", "alternatives"), ("synonyms",)),
+    **dict.fromkeys(("title", "header", "heading", "caption"), ("label",)),
+    **dict.fromkeys(("mandatory", "notnull", "not_null"), ("required",)),
+    **dict.fromkeys(("nullable",), ("optional",)),
+    **dict.fromkeys(("format", "date_format", "dateformat"), ("formats",)),
+    **dict.fromkeys(("regex", "regexp", "mask"), ("pattern",)),
+    **dict.fromkeys(("minimum", "min_value"), ("min",)),
+    **dict.fromkeys(("maximum", "max_value"), ("max",)),
+    **dict.fromkeys(("formula", "expression", "source", "computed"), ("from",)),
+    **dict.fromkeys(("fixed", "const"), ("constant",)),
+    **dict.fromkeys(("columns",), ("fields",)),
     **dict.fromkeys(("=", "===", "eq", "is", "equals"), ("==",)),
     **dict.fromkeys(("<>", "ne", "is not", "\u2260"), ("!=",)),
     **dict.fromkeys(("=>", "gte", "ge", "\u2265"), (">=",)),
@@ -150,7 +162,7 @@ def nearest(key: object, known: Iterable[str]) -> str:
 
 def _place(loc: tuple[int | str, ...]) -> list[int | str]:
     """The path without the type names that pydantic inserts."""
-    return [p for p in loc if not (isinstance(p, str) and p.startswith(("tuple[", "function-", "list[", OF_SOURCE)))]
+    return [p for p in loc if not (isinstance(p, str) and p.startswith(("tuple[", "function-", "list[", KIND_OF)))]
 
 
 def _path(loc: Iterable[int | str]) -> str:

@@ -1,6 +1,7 @@
 """Thirty kinds of bad manifest and more: each error names the place, what is wrong and what would be right."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -50,6 +51,8 @@ BAD = {
     "nothing to do": (b'{"manifest": 1, "name": "m"}', "$", "neither fields nor config", "at least one"),
     "fields that are no list": (top(fields={"a": 1}), "$.fields", "is {", "a list"),
     "an unknown key of a field": (field(requird=True), "$.fields[0].requird", "did you mean required?", "known keys here: name, label"),
+    "a key of JSON Schema": (field(enum=["x"]), "$.fields[0].enum", "did you mean allowed?", "known keys here: name, label"),
+    "none of several kinds": (field(constant=[]), "$.fields[0].constant", "is []", "a text in quotes or a whole number or a"),
     "an unknown type": (field(type="dat"), "$.fields[0].type", "did you mean date?", "text, integer, decimal"),
     "a type of a database": (field(type="NVARCHAR(20)"), "$.fields[0].type", "did you mean text?", "text, integer, decimal"),
     "a bad field name": (top(fields=[{"name": "1!"}]), "$.fields[0].name", '"1!"', "a letter or _ first"),
@@ -201,6 +204,35 @@ def test_any_manifest_is_accepted_or_refused_with_words(changes):
         problems = refused.problems
     assert problems is None or all(p.path.startswith("$") and p.problem and p.allowed for p in problems)
     assert problems != []
+
+
+def places(node, defs, at=()):
+    """The path of every key of a manifest, by the JSON Schema; 0 for the first item of a list."""
+    node = defs[node["$ref"].rpartition("/")[2]] if "$ref" in node else node
+    inside = [(name, part) for name, part in node.get("properties", {}).items() if at.count(name) == 0]
+    inside += [(0, node["items"])] if isinstance(node.get("items"), dict) else []
+    for name, part in inside:
+        yield (*at, name)
+        yield from places(part, defs, (*at, name))
+    for part in (*node.get("anyOf", ()), *node.get("oneOf", ())):
+        yield from places(part, defs, at)
+
+
+def test_problems_name_places_of_the_manifest_and_none_of_the_program():
+    """Whatever stands anywhere: pydantic's words for the kinds of a union are in no path."""
+    schema = manifest_schema()
+    everywhere = set(places(schema, schema["$defs"]))
+    known = {name for place in everywhere for name in place if name != 0} | {"zzz"}
+    for place in sorted(everywhere, key=str):
+        for value in ("zzz", 3, [], {"zzz": []}):
+            body = value
+            for part in reversed(place):
+                body = [body] if part == 0 else {part: body}
+            try:
+                parse_manifest(json.dumps({**BASE, **body}).encode())
+            except ManifestInvalid as refused:
+                named = {word for one in refused.problems for word in re.split(r"[.\[\]]+", one.path[1:])}
+                assert {word for word in named if word and not word.isdecimal()} <= known, (place, value)
 
 
 @given(st.binary(max_size=60))
