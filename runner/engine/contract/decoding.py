@@ -25,13 +25,14 @@ def require(condition: object, what: str) -> None:
 class JsonObject:
     """A JSON object that is being decoded: every access checks a type, and what is wrong is named by its key."""
 
-    __slots__ = ("_at", "raw")
+    __slots__ = ("_key_prefix", "raw")
 
-    def __init__(self, raw: object, at: str = "") -> None:
+    def __init__(self, raw: object, name: str = "") -> None:
+        """Begin to decode an object; raises ContractBroken for anything else. `name`: the keys that lead to it."""
         if not isinstance(raw, dict):
-            raise ContractBroken(f"{at or 'it'} is not an object")
+            raise ContractBroken(f"{name or 'it'} is not an object")
         self.raw = raw
-        self._at = f"{at}." if at else ""
+        self._key_prefix = f"{name}." if name else ""
 
     def _value(self, key: str, kind: type[T], default: T | None) -> T:
         """Return the value of a key, of this type; the default if it is absent and there is one. Raises ContractBroken
@@ -40,36 +41,46 @@ class JsonObject:
         if value is None and default is not None:
             return default
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise ContractBroken(f"{self._at}{key} is missing" if value is None else f"{self._at}{key} is of no use")
+            raise ContractBroken(
+                f"{self._key_prefix}{key} is missing" if value is None else f"{self._key_prefix}{key} is of no use"
+            )
         return value
 
     def text(self, key: str, default: str | None = None) -> str:
+        """Return the text of a key; raises ContractBroken if it is absent and has no default, or is of another type."""
         return self._value(key, str, default)
 
     def optional(self, key: str) -> str | None:
+        """Return the text of a key; None if it is absent."""
         return None if self.raw.get(key) is None else self.text(key)
 
     def count(self, key: str, default: int | None = None) -> int:
+        """Return the whole number of a key, 0 or more; raises ContractBroken as `text` does."""
         value = self._value(key, int, default)
-        require(value >= 0, f"{self._at}{key} is below zero")
+        require(value >= 0, f"{self._key_prefix}{key} is below zero")
         return value
 
     def flag(self, key: str) -> bool:
+        """Return the true or false of a key; false if it is absent."""
         return self._value(key, bool, False)
 
     def object(self, key: str, *, is_required: bool = False) -> Json:
+        """Copy the object of a key as it is; empty if it is absent, unless `is_required`."""
         return dict(self._value(key, dict, None if is_required else {}))
 
     def child(self, key: str) -> "JsonObject | None":
-        return None if self.raw.get(key) is None else JsonObject(self.raw[key], f"{self._at}{key}")
+        """Return the object of a key, to be decoded; None if it is absent. Raises ContractBroken for anything else."""
+        return None if self.raw.get(key) is None else JsonObject(self.raw[key], f"{self._key_prefix}{key}")
 
     def children(self, key: str, *, is_required: bool = False) -> "list[JsonObject]":
+        """Return the list of objects of a key, to be decoded; empty if it is absent, unless `is_required`."""
         items = self._value(key, list, None if is_required else [])
-        return [JsonObject(item, f"{self._at}{key}[{index}]") for index, item in enumerate(items)]
+        return [JsonObject(item, f"{self._key_prefix}{key}[{index}]") for index, item in enumerate(items)]
 
     def texts(self, key: str) -> tuple[str, ...]:
+        """Return the list of texts of a key; empty if it is absent."""
         items = self._value(key, list, [])
-        require(all(isinstance(item, str) for item in items), f"{self._at}{key} is not a list of texts")
+        require(all(isinstance(item, str) for item in items), f"{self._key_prefix}{key} is not a list of texts")
         return tuple(items)
 
     def texts_of(self, *keys: str) -> dict[str, str]:
@@ -80,18 +91,21 @@ class JsonObject:
         """Return the list of counts of a key; empty if it is absent."""
         items = self._value(key, list, [])
         are_counts = all(isinstance(item, int) and not isinstance(item, bool) and item >= 0 for item in items)
-        require(are_counts, f"{self._at}{key} is not a list of counts")
+        require(are_counts, f"{self._key_prefix}{key} is not a list of counts")
         return tuple(items)
 
     def path(self, key: str = "path") -> Path:
+        """Return the path of a key, which must be there."""
         return Path(self.text(key))
 
     def place(self, key: str = "path") -> Place:
+        """Return the path or the open descriptor of a key, which must be there."""
         value = self.raw.get(key)
         return self.count(key) if isinstance(value, int) else self.path(key)
 
     def places(self, key: str, *, is_required: bool = False) -> dict[str, Place]:
-        children = JsonObject(self.object(key, is_required=is_required), f"{self._at}{key}")
+        """Return the places in the object of a key, by name; empty if it is absent, unless `is_required`."""
+        children = JsonObject(self.object(key, is_required=is_required), f"{self._key_prefix}{key}")
         return {name: children.place(name) for name in children.raw}
 
 
@@ -101,11 +115,12 @@ def written_place(place: Place) -> str | int:
 
 
 def all_below(folder: Path, places: Mapping[str, Place]) -> dict[str, Place]:
-    """Places with relative paths below a folder."""
+    """Copy places, with relative paths below a folder; open descriptors and absolute paths stay."""
     return {name: place if isinstance(place, int) else folder / place for name, place in places.items()}
 
 
 def check_version(raw: JsonObject) -> None:
+    """Raise OtherVersion unless an order is of the version that this code knows."""
     if raw.count("order") != ORDER_VERSION:
         raise OtherVersion("the order has another version")
 

@@ -14,8 +14,8 @@ MAX_MESSAGE: Final = 2000
 _MAX_NAME: Final = 200
 _MAX_LEVEL: Final = 20
 _MAX_PLACE: Final = 500
-_MOST: Final = 2**53
-_HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_MAX_COUNT: Final = 2**53
+_HIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 WHERE_KEYS: Final = frozenset(
     {"input", "sheet", "table", "cell", "field", "rule", "file", "line", "reason", "remedy", "pass", "job"}
     | {"exception", "trace"}
@@ -24,12 +24,15 @@ WHERE_KEYS: Final = frozenset(
 
 @dataclass(frozen=True)
 class PassProgress:
+    """How far a pass has come."""
+
     step: str  # the pass
     done: int
     total: int | None = None
     table: str | None = None
 
     def __post_init__(self) -> None:
+        """Check that the pass is one of those that report."""
         require(self.step in REPORTED_PASSES, "progress of an unknown pass")
 
     def encode(self) -> Json:
@@ -87,7 +90,7 @@ class EndError:
 
     @classmethod
     def decode(cls, raw: Json) -> Self:
-        """Check and read the JSON form of a `EndError`; raises ContractBroken if a part is missing or of another
+        """Check and read the JSON form of an `EndError`; raises ContractBroken if a part is missing or of another
         type."""
         where = raw.get("where", {})
         if not isinstance(where, dict):
@@ -153,13 +156,15 @@ def decode_event(raw: Json) -> Event | None:
 
 
 def _count(value: object, key: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MOST:
+    """Return a value that is a whole number, 0 or more, which JSON keeps exactly; raises ContractBroken for others."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MAX_COUNT:
         raise ContractBroken(f"{key} is not a count")
     return value
 
 
 def cut_printable(value: object, most: int) -> str:
-    """Cut a box's text to so many characters, and make it safe to show."""
+    """Cut a box's text to so many characters, and replace control characters by visible escapes; line feeds stay. Any
+    other value is written as JSON first."""
     text = value if isinstance(value, str) else json.dumps(value)
     text = text if len(text) <= most else text[: most - 1] + "…"
     return text if text.isprintable() else "\n".join(map(escape_controls, text.split("\n")))
@@ -168,7 +173,8 @@ def cut_printable(value: object, most: int) -> str:
 def escape_controls(line: str) -> str:
     """Replace control characters of a line by visible escapes, so that a terminal or a page can show it."""
     return "".join(
-        char if char == "\t" or unicodedata.category(char) not in _HIDDEN else _escape_char(char) for char in line
+        char if char == "\t" or unicodedata.category(char) not in _HIDDEN_CATEGORIES else _escape_char(char)
+        for char in line
     )
 
 

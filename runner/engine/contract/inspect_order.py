@@ -68,6 +68,7 @@ class InspectOrder:
     sandbox: SandboxFacts = NO_SANDBOX
 
     def __post_init__(self) -> None:
+        """Check that the inspection is known, and has as many results as it compares."""
         require(self.what in INSPECTIONS, "an unknown inspection")
         require(len(self.results) == (2 if self.what == COMPARE else 1), "an inspection of too many or few results")
 
@@ -92,7 +93,7 @@ class InspectOrder:
 
     @classmethod
     def decode(cls, raw: object) -> Self:
-        """Check and read the JSON form of a `InspectOrder`; raises ContractBroken if a part is missing or of another
+        """Check and read the JSON form of an `InspectOrder`; raises ContractBroken if a part is missing or of another
         type."""
         read = JsonObject(raw)
         check_version(read)

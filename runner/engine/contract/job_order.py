@@ -92,10 +92,12 @@ class Order:
 
     @property
     def primary(self) -> list[InputFile]:
+        """The files that the job is about."""
         return self.inputs_as(PRIMARY)
 
     @property
     def auxiliary(self) -> list[InputFile]:
+        """The files to look values up in."""
         return self.inputs_as(AUXILIARY)
 
     @property
@@ -104,12 +106,14 @@ class Order:
         return self.inputs_as(CORRECTED)
 
     def inputs_as(self, role: str) -> list[InputFile]:
+        """Return the inputs of a role, in their order."""
         return [file for file in self.inputs if file.role == role]
 
     def below(self, folder: Path) -> Self:
         """Copy the order with its paths below a folder; what is absolute stays."""
 
         def moved(file: StagedFile) -> StagedFile:
+            """Copy a file with its path below the folder."""
             return replace(file, path=folder / file.path)
 
         return replace(
@@ -167,7 +171,7 @@ class Order:
 
     @classmethod
     def decode(cls, raw: object) -> Self:
-        """Check and read the JSON form of a `Order`; raises ContractBroken if a part is missing or of another type."""
+        """Check and read the JSON form of an `Order`; raises ContractBroken if a part is missing or of another type."""
         read = JsonObject(raw)
         check_version(read)
         config, headers, previous = read.child("config"), read.child("headers"), read.child("previous")

@@ -60,7 +60,7 @@ class OriginJob:
 
     @classmethod
     def decode(cls, read: JsonObject) -> Self:
-        """Check and read the JSON form of a `OriginJob`; raises ContractBroken if a part is missing or of another
+        """Check and read the JSON form of an `OriginJob`; raises ContractBroken if a part is missing or of another
         type."""
         return cls(
             job=read.text("job"),
@@ -73,7 +73,9 @@ class OriginJob:
 
 @dataclass(frozen=True, kw_only=True)
 class InputFile:
-    role: str
+    """An input of a job, as it is staged for the box."""
+
+    role: str  # one of ROLES
     name: str
     path: Path
     size: int = 0
@@ -82,11 +84,13 @@ class InputFile:
     corrects: OriginJob | None = None
 
     def __post_init__(self) -> None:
+        """Check that the role is known, and that only corrected files correct."""
         require(self.role in ROLES, "an input has no known role")
         require((self.role == CORRECTED) == (self.corrects is not None), "an input corrects, or has the role to")
 
     @property
     def hint(self) -> str:
+        """The name whose ending hints at the file's format."""
         return self.file or self.name
 
     @property
@@ -108,7 +112,7 @@ class InputFile:
 
     @classmethod
     def decode(cls, read: JsonObject) -> Self:
-        """Check and read the JSON form of a `InputFile`; raises ContractBroken if a part is missing or of another
+        """Check and read the JSON form of an `InputFile`; raises ContractBroken if a part is missing or of another
         type."""
         corrects = read.child("mends")
         return cls(
@@ -137,7 +141,7 @@ class InputFacts:
 
     @classmethod
     def decode(cls, read: JsonObject) -> Self:
-        """Check and read the JSON form of a `InputFacts`; raises ContractBroken if a part is missing or of another
+        """Check and read the JSON form of an `InputFacts`; raises ContractBroken if a part is missing or of another
         type."""
         return cls(role=read.text("role"), name=read.text("name"), sha256=read.text("sha256"), size=read.count("size"))
 
@@ -178,12 +182,12 @@ class AppliedOverlay:
     changes: tuple[str, ...]
 
     def encode(self) -> Json:
-        """As the order and the artifact name it."""
+        """Return the JSON form of this `AppliedOverlay`, which the artifact has too and `decode` reads back."""
         return {"key": self.key, "version": self.version, "sha256": self.sha256, "changes": list(self.changes)}
 
     @classmethod
     def decode(cls, read: JsonObject) -> Self:
-        """Check and read the JSON form of a `AppliedOverlay`; raises ContractBroken if a part is missing or of another
+        """Check and read the JSON form of an `AppliedOverlay`; raises ContractBroken if a part is missing or of another
         type."""
         return cls(
             key=read.text("key"),

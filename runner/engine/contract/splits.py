@@ -16,7 +16,7 @@ OTHER: Final = "_other"  # the label of the rows whose value is not declared; no
 MAX_SPLIT_FILES: Final = 100  # of all formats together: each is open while a job writes, and once more to be verified
 LONGEST_LABEL: Final = 24
 _NOT_IN_LABELS: Final = re.compile(r"[^a-z0-9]+")
-_SPLIT_NAME: Final = re.compile(r"normalized-(_other|[a-z0-9][a-z0-9-]{0,29})\.(xlsx|csv|jsonl|parquet)")
+_SPLIT_NAME: Final = re.compile(r"normalized-(?P<label>_other|[a-z0-9][a-z0-9-]{0,29})\.(?:xlsx|csv|jsonl|parquet)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +27,7 @@ class SplitBy:
     values: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        """Check that there are values, each once and printable, and not too many."""
         require(self.values, "a split without values")
         require(len(set(self.values)) == len(self.values), "a value of a split twice")
         require(len(self.values) < MAX_SPLIT_FILES, "a split into too many files")
@@ -54,7 +55,7 @@ class SplitBy:
 
 
 def split_name(label: str, kind: str) -> str:
-    """Return the name of a split file of a format."""
+    """Return the name of the split file of a label in a format, which is the ending (`csv`)."""
     return f"normalized-{label}.{kind}"
 
 
@@ -65,8 +66,8 @@ def is_split_file(name: str) -> bool:
 
 def label_of(name: str) -> str | None:
     """Return the label of a split file; None for another file."""
-    found = _SPLIT_NAME.fullmatch(name)
-    return None if found is None else found[1]
+    match = _SPLIT_NAME.fullmatch(name)
+    return None if match is None else match["label"]
 
 
 def _label_values(values: Iterable[str]) -> list[str]:

@@ -14,8 +14,8 @@ from runner.engine.protocol import EngineStop
 from runner.engine.rules.returns import Returns
 
 _DIGITS: Final = re.compile(r"\d+")
-_SHORT: Final = 4  # names with fewer letters are alike by chance
-_LONG: Final = 8  # letters from which two differences still count as a typo
+_SHORTEST_NAME: Final = 4  # names with fewer letters are alike by chance
+_LONG_NAME: Final = 8  # letters from which two differences still count as a typo
 _MOST_FILES: Final = 200
 _MOST_BYTES: Final = 256 * 1024
 
@@ -31,15 +31,16 @@ def closest_name(name: str, candidates: Iterable[str]) -> str | None:
         if joined(name) == joined(other):
             return other
         shorter = min(len(plain), len(other_plain))
-        if shorter < _SHORT or abs(len(plain) - len(other_plain)) > 2:
+        if shorter < _SHORTEST_NAME or abs(len(plain) - len(other_plain)) > 2:
             continue
-        if distance(plain, other_plain) <= (1 if shorter < _LONG else 2):
+        if distance(plain, other_plain) <= (1 if shorter < _LONG_NAME else 2):
             return other
     return None
 
 
 def check_folders(folder: Path, parts: Mapping[str, Collection[str]], fields: Collection[str]) -> None:
-    """Raise EngineStop for rule files in a folder that is not loaded; `parts`: folders and their functions."""
+    """Raise EngineStop for rule files in a folder that is not loaded; `parts`: folders and their functions, `fields`:
+    names of the declared ones."""
     _check_folder_names(folder, parts)
     _check_depth(folder, parts)
     for entry in sorted(folder.iterdir()):
@@ -82,7 +83,10 @@ def check_field(stem: str, file: str, fields: Collection[str]) -> None:
 
 
 def check_functions(module: Mapping[str, Any], file: str, used: Collection[str], known: Collection[str]) -> None:
-    """Raise EngineStop if a function's name is a typo of a rule, or if a rule would never be called."""
+    """Raise EngineStop if a function's name is a typo of a rule, or if a rule would never be called.
+
+    `module`: what the file defines, by name. `used`: its rules. `known`: names that rules of this kind may have.
+    """
     functions = [function for function in module.values() if _is_defined_in(function, file)]
     names_used = {name for function in functions for name in _names_used_in(function.__code__)}
     for name, item in module.items():
@@ -147,19 +151,19 @@ def _unusable_file(file: str, line: int, what: str, remedy: str) -> EngineStop:
     return EngineStop(EndCode.RULE_ERROR, what, file=file, line=line, remedy=remedy)
 
 
-_NETWORK: Final = frozenset(
+_NETWORK_ERRORS: Final = frozenset(
     {"URLError", "gaierror", "ConnectionError", "ConnectError", "ConnectTimeout", "NewConnectionError", "MaxRetryError"}
 )
-_NO_NETWORK: Final = (
+_NO_NETWORK_HINT: Final = (
     ": the box of a rule has no network, unless the manifest asks for runtime_network_access and the operator allows "
     "it; put what it looks up into an auxiliary input"
 )
 _MOST_LINKS: Final = 10  # exceptions in a chain
-_VARARGS: Final = 0x04
-_VARKEYS: Final = 0x08
+_HAS_VARARGS: Final = 0x04  # bits of a code object's flags, as the module inspect has them
+_HAS_VARKEYS: Final = 0x08
 LOGGED_KINDS: Final = 5  # distinct failures of one rule in the log
-FRAMES: Final = 20
-LONGEST: Final = 4000  # characters of one traceback
+MOST_FRAMES: Final = 20
+LONGEST_TRACEBACK: Final = 4000  # characters of one traceback
 SOURCES: Final[dict[str, bytes]] = {}  # rule file -> its source, for tracebacks
 
 
@@ -167,6 +171,7 @@ class RuleFailed(Exception):
     """A rule raised an exception or returned the wrong shape. Holds the place and the kind of error, never a value."""
 
     def __init__(self, rule: "Rule", what: str, line: int | None, remedy: str) -> None:
+        """Say what a rule did (`raised ValueError`); `line`: where, None for the line at which the rule begins."""
         super().__init__(what)
         self.rule = rule
         self.what = what
@@ -175,6 +180,7 @@ class RuleFailed(Exception):
 
     @property
     def message(self) -> str:
+        """The rule, what it did, and where, in words."""
         return f"{self.rule.name} {self.what} ({self.rule.file}, line {self.line})"
 
 
@@ -194,7 +200,7 @@ class Rule:
         count = code.co_argcount + code.co_kwonlyargcount
         self.wants = frozenset(code.co_varnames[:count])  # the arguments that it names
         self.sees_others = not self.wants.isdisjoint(("columns", "record"))  # uses other fields of the row
-        self.accepts_all = bool(code.co_flags & _VARKEYS)
+        self.accepts_all = bool(code.co_flags & _HAS_VARKEYS)
         self.line = code.co_firstlineno
         self.name = f"{file.removesuffix('.py').replace('/', '.')}.{function.__name__}"
         defaults = len(function.__defaults__ or ())
@@ -208,7 +214,7 @@ class Rule:
         """Describe what is wrong with the function's signature; None if nothing is. `available`: the arguments it may
         name."""
         code: CodeType = self.function.__code__
-        if code.co_posonlyargcount or code.co_flags & _VARARGS:
+        if code.co_posonlyargcount or code.co_flags & _HAS_VARARGS:
             return "takes positional arguments; rules are called with keyword arguments only"
         if unknown := sorted(self.needs - set(available)):
             return f"asks for {', '.join(unknown)}, which rules of this kind do not get"
@@ -262,7 +268,7 @@ class Rule:
 
 def network_hint(error: BaseException) -> str:
     """Return what to tell an author whose rule wanted the network; empty if nothing speaks for that."""
-    return _NO_NETWORK if any(_wants_network(link) for link in _exception_chain(error)) else ""
+    return _NO_NETWORK_HINT if any(_wants_network(link) for link in _exception_chain(error)) else ""
 
 
 def _exception_chain(error: BaseException) -> Iterator[BaseException]:
@@ -277,7 +283,7 @@ def _exception_chain(error: BaseException) -> Iterator[BaseException]:
 
 def _wants_network(error: BaseException) -> bool:
     """Whether an exception has the name of a failed connection, or is of the system and came from the socket module."""
-    if any(kind.__name__ in _NETWORK for kind in type(error).__mro__):
+    if any(kind.__name__ in _NETWORK_ERRORS for kind in type(error).__mro__):
         return True
     trace = error.__traceback__ if isinstance(error, OSError) else None
     while trace is not None:
@@ -301,7 +307,8 @@ def _describe_place(arguments: Mapping[str, Any]) -> str:
 
 
 def log_traceback(error: BaseException, what: str) -> None:
-    """Print a traceback without the engine's own frames, limited in length."""
+    """Print a traceback below the line `what`, without the engine's own frames and limited in length; a log that is
+    closed gets none."""
     import linecache  # noqa: PLC0415  # most jobs have no rule that raises
     import traceback  # noqa: PLC0415
 
@@ -311,15 +318,15 @@ def log_traceback(error: BaseException, what: str) -> None:
     while trace is not None and str(trace.tb_frame.f_globals.get("__name__")).startswith("runner.engine."):
         trace = trace.tb_next
     try:
-        text = "".join(traceback.format_exception(error.with_traceback(trace), limit=-FRAMES))
+        text = "".join(traceback.format_exception(error.with_traceback(trace), limit=-MOST_FRAMES))
     except MemoryError:
         raise
     except BaseException:  # noqa: BLE001  # the exception is the author's own and may do anything when it is shown
         text = f"{type(error).__name__} (its text cannot be shown)\n"
     finally:
         error.__traceback__ = whole
-    if len(text) > LONGEST:
-        text = f"{text[: LONGEST // 2]}\n[…]\n{text[-LONGEST // 2 :]}"
+    if len(text) > LONGEST_TRACEBACK:
+        text = f"{text[: LONGEST_TRACEBACK // 2]}\n[…]\n{text[-LONGEST_TRACEBACK // 2 :]}"
     with contextlib.suppress(OSError, ValueError):  # a rule may have closed the log
         print(f"{what}\n{text}".encode(errors="backslashreplace").decode(), end="", flush=True)  # noqa: T201
 

@@ -17,7 +17,7 @@ from runner.engine.values.words import Bad
 _CELL_KINDS: Final = frozenset(
     {type(None), str, int, float, bool, date, datetime, time, timedelta, CellError, NoCachedValue, Shown}
 )
-LARGEST: Final = 1.7976931348623157e308  # what a number of a spreadsheet can be
+LARGEST_NUMBER: Final = 1.7976931348623157e308  # what a number of a spreadsheet can be
 _MAX_STREAK: Final = 32  # consecutive failures after which a rule fails for the whole chunk
 SEVERITIES: Final = ("error", "warning", "info")
 
@@ -89,18 +89,19 @@ class Cells:
         self,
         values: list[Any],
         call: Callable[[list[Any], int], list[Any]],
-        instead: Callable[[list[Any]], list[Any]],
+        values_without_rule: Callable[[list[Any]], list[Any]],
     ) -> list[Any]:
         """Call a rule for the chunk; if that fails, cell by cell, so that it fails only for some cells.
 
-        `call`: gets values and the index of the first. `instead`: what comes back for values on which the rule failed.
+        `call`: gets values and the index of the first. `values_without_rule`: makes what comes back for values on which
+        the rule failed.
         """
         try:
             return call(list(values), 0)
         except RuleFailed as failure:
             if self.strict or len(values) == 1:
                 self.report_failure(failure, range(len(values)))
-                return instead(values)
+                return values_without_rule(values)
         results: list[Any] = []
         streak = 0
         for index, value in enumerate(values):
@@ -111,9 +112,9 @@ class Cells:
                 streak += 1
                 if streak >= _MAX_STREAK and streak == index + 1:
                     self.report_failure(failure, range(index, len(values)))
-                    return results + instead(values[index:])
+                    return results + values_without_rule(values[index:])
                 self.report_failure(failure, [index])
-                results += instead([value])
+                results += values_without_rule([value])
         return results
 
     def report_failure(self, failure: RuleFailed, indexes: "range | list[int]") -> None:
@@ -141,8 +142,8 @@ class Cells:
         )  # fmt: skip
 
     def _check_value(self, rule: Rule, answer: Any, index: int) -> Any:
-        """Return the value in a rule's answer for one cell, and report its warning; raises RuleFailed for a wrong
-        shape."""
+        """Return the value in a rule's answer for the cell at an index, and report its warning; raises RuleFailed for a
+        wrong shape, and for None from a rule that never returns anything."""
         if isinstance(answer, dict):
             _check_keys(rule, answer, "value", "warning")
             if answer.get("warning") is not None:
@@ -233,7 +234,9 @@ class Cells:
 def plain_value(rule: Rule, value: Any) -> Any:
     """Convert what a rule returned for a cell to a cell value; raises RuleFailed for anything else."""
     kind = type(value)
-    if (kind in (float, int) and not -LARGEST <= value <= LARGEST) or (kind is Decimal and not value.is_finite()):
+    if (kind in (float, int) and not -LARGEST_NUMBER <= value <= LARGEST_NUMBER) or (
+        kind is Decimal and not value.is_finite()
+    ):
         raise _fail(rule, "returned a number that is not finite or too large", "return None for a blank")
     if kind in _CELL_KINDS:
         return value

@@ -11,7 +11,7 @@ from runner.engine.rules.call import Rule, RuleFailed
 from runner.engine.rules.columns import SEVERITIES, plain_value, stop_for_failure
 from runner.engine.rules.load import ROW_LABELS, RulePackage
 
-SHOWN = 50  # cells of a row that rules get
+CELLS_FOR_RULES = 50  # cells of a row that rules get
 RowScores = Callable[[int, Sequence[object]], Mapping[str, float]]
 
 
@@ -59,14 +59,14 @@ class Hooks:
                 yield rule, answer
 
     def report_failure(self, failure: RuleFailed) -> None:
-        """Report a hook that failed, or end the job if the manifest asks for it."""
+        """Report a hook that failed, or raise EngineStop if the manifest asks for it."""
         if self._strict:
             raise stop_for_failure(failure, None, None, None, None)
         rule = failure.rule
         self._findings.add("rule_error", "error", failure.message, rule=rule.name, file=rule.file, line=failure.line)
 
     def notify(self, name: str, **arguments: Any) -> None:
-        """Call hooks whose answer does not matter."""
+        """Call the hooks of this name, whose answers do not matter; one that fails is reported."""
         for _ in self.answers(name, **arguments):
             pass
 
@@ -143,7 +143,8 @@ class Hooks:
                 yield HookIssue(rule, index, issue.get("field"), code, str(severity), message)
 
     def extra_sheets(self) -> Iterator[tuple[str, list[list[Any]]]]:
-        """Call finalize, and yield the extra sheets: {"sheets": {name: rows, the first being the header}}."""
+        """Call finalize, and yield name and rows of the extra sheets: {"sheets": {name: rows, the first being the
+        header}}. Raises EngineStop for one that is too long."""
         for rule, answer in self.answers("finalize"):
             sheets = answer.get("sheets", {})
             remedy = 'return {"sheets": {"Totals": [["plan", "members"], ["A", 3]]}}'
@@ -187,7 +188,7 @@ def row_scores(package: RulePackage, hooks: Hooks, **place: str) -> RowScores | 
                     continue
                 try:
                     answer = rule.call(
-                        **hooks.shared, **place, row_index=number, row_values_sample=list(values[:SHOWN])
+                        **hooks.shared, **place, row_index=number, row_values_sample=list(values[:CELLS_FOR_RULES])
                     )
                     for name, delta in _check_scores(rule, label, answer).items():
                         totals[name] = totals.get(name, 0.0) + delta

@@ -74,7 +74,8 @@ class RulePackage(NamedTuple):
 
 
 def load(folder: Path | None, fields: Collection[str] = ()) -> RulePackage:
-    """Load every rule; raises EngineStop with file and line for one that cannot be loaded or would never be called."""
+    """Load every rule of a folder, none without one, and put the folder in front of Python's path; raises EngineStop
+    with file and line for a rule that cannot be loaded or would never be called."""
     package = RulePackage([], {}, {}, {}, {name: [] for name in HOOKS}, [], [])
     if folder is None:
         return package
@@ -156,7 +157,8 @@ def _load_file(package: RulePackage, part: str, path: Path) -> None:
 
 
 def _rules_in(path: Path, file: str) -> tuple[dict[str, Any], dict[str, Rule]]:
-    """Return the names that a file defines, and those of its functions that may be rules."""
+    """Run a file, and return what it defines and its own functions, which may be rules, both by name; raises EngineStop
+    if it is not valid Python or raises. `file`: its path in the config."""
     SOURCES[file] = path.read_bytes()
     try:
         code = compile(SOURCES[file], file, "exec", dont_inherit=True)
@@ -175,6 +177,7 @@ def _rules_in(path: Path, file: str) -> tuple[dict[str, Any], dict[str, Rule]]:
     literals = literals_of(code)
 
     def body() -> None:
+        """Run the file."""
         exec(code, module.__dict__)  # noqa: S102  # running the author's rules is what the box is for
 
     loader = Rule(body, file, literals)

@@ -14,7 +14,7 @@ def returns_of(source: bytes, name: str, line: int) -> Returns:
         if isinstance(node, ast.FunctionDef) and node.name == name and _first_line(node) == line:
             if not any(isinstance(inner, ast.Return) and inner.value is not None for inner in _inside(node.body)):
                 return "never"
-            return "always" if _ends(node.body) else "sometimes"
+            return "always" if _never_falls_through(node.body) else "sometimes"
     return "always"
 
 
@@ -31,19 +31,19 @@ def _inside(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
             yield from _inside(ast.iter_child_nodes(node))
 
 
-def _ends(body: list[ast.stmt]) -> bool:
+def _never_falls_through(body: list[ast.stmt]) -> bool:
     """Whether no way through these statements leads past their end."""
     last = body[-1]
     if isinstance(last, ast.Return):
         return last.value is not None
     if isinstance(last, ast.If):
-        return bool(last.orelse) and _ends(last.body) and _ends(last.orelse)
+        return bool(last.orelse) and _never_falls_through(last.body) and _never_falls_through(last.orelse)
     if isinstance(last, ast.With):
-        return _ends(last.body)
+        return _never_falls_through(last.body)
     if isinstance(last, ast.Try):
         return _try_ends(last)
     if isinstance(last, ast.Match):
-        return _is_exhaustive(last) and all(_ends(case.body) for case in last.cases)
+        return _is_exhaustive(last) and all(_never_falls_through(case.body) for case in last.cases)
     if isinstance(last, ast.While):
         return _is_endless(last)
     return isinstance(last, ast.Raise)
@@ -51,9 +51,11 @@ def _ends(body: list[ast.stmt]) -> bool:
 
 def _try_ends(node: ast.Try) -> bool:
     """Whether no way through a `try` leads past its end."""
-    if node.finalbody and _ends(node.finalbody):
+    if node.finalbody and _never_falls_through(node.finalbody):
         return True
-    return _ends(node.orelse or node.body) and all(_ends(handler.body) for handler in node.handlers)
+    return _never_falls_through(node.orelse or node.body) and all(
+        _never_falls_through(handler.body) for handler in node.handlers
+    )
 
 
 def _is_exhaustive(node: ast.Match) -> bool:

@@ -14,28 +14,35 @@ from runner.engine.reading.spool import SpooledSheet
 from runner.engine.tables.sources import SourceTable, SuppliedCell
 from runner.engine.tables.supplied import WantedLabel
 
-_ABOVE: Final = 400  # rows above a table that are searched, beside the first ones of the sheet
-_FIRST: Final = 200
-_BELOW: Final = 100
-_GAP: Final = 3  # blank cells between a label and its value
-_NEAR: Final = 10  # rows above a table among which its caption is looked for
-_FORM: Final = 3  # rows of label and value, or labels above values, that are no chance
-_LONGEST: Final = 400  # characters of a cell with a label and its value
+_ROWS_ABOVE: Final = 400  # rows above a table that are searched, beside the first ones of the sheet
+_FIRST_ROWS: Final = 200
+_ROWS_BELOW: Final = 100
+_MOST_BLANKS_BETWEEN: Final = 3  # blank cells between a label and its value
+_ROWS_TO_CAPTION: Final = 10  # rows above a table among which its caption is looked for
+_ROWS_OF_FORM: Final = 3  # rows of label and value, or labels above values, that are no chance
+_LONGEST_LABELLED: Final = 400  # characters of a cell with a label and its value
 _COLONS: Final = (":", "\uff1a")
 
 Cells = dict[int, dict[int, Any]]  # row -> column -> value; no blanks
+
+
+class CellPosition(NamedTuple):
+    """Where a cell is in its sheet, from 1."""
+
+    row: int
+    column: int
 
 
 class FoundLabel(NamedTuple):
     """A label's value, with what speaks against it."""
 
     cell: SuppliedCell | None  # None: there is no such label, or no value beside it
-    label: tuple[int, int] | None = None  # the row and column of the label
-    other: tuple[int, int] | None = None  # a cell that could be the value, too
-    differing: tuple[int, int] | None = None  # another label of the same name with another value
+    label: CellPosition | None = None  # where the label is
+    other: CellPosition | None = None  # a cell that could be the value, too
+    differing: CellPosition | None = None  # another label of the same name with another value
 
 
-class _Box(NamedTuple):
+class _TableBox(NamedTuple):
     """What a table covers."""
 
     top: int
@@ -57,13 +64,15 @@ class AroundTables:
         self._notes = {row for table in tables for row in table.table.notes}
         self._cells: Cells = {}
         boxes = sorted(self._boxes.values())
-        near = [(1, _FIRST)]
-        near += [(first, last) for box in boxes for first, last in ((box.top - _ABOVE, box.top - 1), _rows_below(box))]
+        near = [(1, _FIRST_ROWS)]
+        near += [
+            (first, last) for box in boxes for first, last in ((box.top - _ROWS_ABOVE, box.top - 1), _rows_below(box))
+        ]
         for block in _blocks_near(tables[0], near):
             for first, last in _join_ranges(near):
                 self._add_rows(block.within(first, last), boxes)
 
-    def _add_rows(self, rows: Block, boxes: Sequence[_Box]) -> None:
+    def _add_rows(self, rows: Block, boxes: Sequence[_TableBox]) -> None:
         """Add the cells of a block of rows that are outside all tables to `_cells`."""
         if not rows.numbers:
             return
@@ -85,7 +94,7 @@ class AroundTables:
         """
         box = self._boxes[table.id]
         labels = [normalized(wanted.label) for wanted in known.values()]
-        first = max(self._ceiling(box) + 1, box.top - _NEAR)
+        first = max(self._last_row_above(box) + 1, box.top - _ROWS_TO_CAPTION)
         for row in range(box.top - 1, first - 1, -1):
             cells = {at: value for at, value in self._cells.get(row, {}).items() if box.left <= at <= box.right}
             texts = {value.strip() if isinstance(value, str) else None for value in cells.values()}
@@ -104,55 +113,56 @@ class AroundTables:
         labels = {normalized(label.label) for label in all_wanted.values()}
         for rows in self._rows_by_nearness(box):
             labels_here = [
-                _find_value(self._cells, (row, column), wanted.side, labels)
+                _find_value(self._cells, CellPosition(row, column), wanted.side, labels)
                 for row in rows
                 for column, value in self._cells[row].items()
                 if isinstance(value, str) and _is_named(value, name)
             ]
             if not labels_here:
                 continue
-            in_columns = [here for here in labels_here if here.label and box.left <= here.label[1] <= box.right]
+            in_columns = [found for found in labels_here if found.label and box.left <= found.label.column <= box.right]
             nearest_first = in_columns or labels_here
-            nearest_first.sort(key=lambda here: here.cell is None)  # stable: the nearest with a value comes first
-            best = nearest_first[0]
-            others = [
-                here for here in nearest_first[1:] if best.cell and here.cell and here.cell.value != best.cell.value
-            ]
-            return best._replace(differing=others[0].label) if others else best
+            nearest_first.sort(key=lambda found: found.cell is None)  # stable: the nearest with a value comes first
+            best, *others = nearest_first
+            differing = (
+                found.label for found in others if best.cell and found.cell and found.cell.value != best.cell.value
+            )
+            return best._replace(differing=next(differing, None))
         return FoundLabel(None)
 
-    def _rows_by_nearness(self, box: _Box) -> Iterator[list[int]]:
+    def _rows_by_nearness(self, box: _TableBox) -> Iterator[list[int]]:
         """Yield the filled rows around a table, nearest first: up to the next table above, those further up, beside it,
         below it."""
-        ceiling = self._ceiling(box)
+        last_row_above = self._last_row_above(box)
         above = sorted((row for row in self._cells if row < box.top), reverse=True)
-        yield [row for row in above if row > ceiling]
-        yield [row for row in above if row <= ceiling]
+        yield [row for row in above if row > last_row_above]
+        yield [row for row in above if row <= last_row_above]
         yield [row for row in sorted(self._cells) if box.top <= row <= box.bottom]  # beside it
         floor = min(
-            (other.top for other in self._boxes.values() if other.top > box.bottom), default=box.bottom + _BELOW + 1
+            (other.top for other in self._boxes.values() if other.top > box.bottom),
+            default=box.bottom + _ROWS_BELOW + 1,
         )
         yield [row for row in sorted(self._cells) if box.bottom < row < floor]
 
-    def _ceiling(self, box: _Box) -> int:
+    def _last_row_above(self, box: _TableBox) -> int:
         """Return the last row of the next table above, in the columns of this one; 0 if there is none."""
         above = [other for other in self._boxes.values() if other.bottom < box.top]
         over = [other.bottom for other in above if other.left <= box.right and box.left <= other.right]
         return max(over, default=0)
 
 
-def _outline(table: SourceTable) -> _Box:
+def _outline(table: SourceTable) -> _TableBox:
     """Return the box that a table and its header cover; header rows above a blank row are left out."""
     cells, head = table.table.range, list(table.table.header_rows)
     top = head.pop() if head else cells.top
     while head and head[-1] == top - 1:
         top = head.pop()  # what is above a blank row is no part of a header for sure
-    return _Box(top, cells.left, max(cells.bottom, table.bottom), cells.right)
+    return _TableBox(top, cells.left, max(cells.bottom, table.bottom), cells.right)
 
 
-def _rows_below(box: _Box) -> tuple[int, int]:
+def _rows_below(box: _TableBox) -> tuple[int, int]:
     """Return the first and last row below a table in which its labels may be."""
-    return box.bottom + 1, box.bottom + _BELOW
+    return box.bottom + 1, box.bottom + _ROWS_BELOW
 
 
 def _join_ranges(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -181,7 +191,7 @@ def _has_value(value: Any) -> bool:
 
 def _is_named(text: str, name: str) -> bool:
     """Whether a cell's text is this label, with or without its value: `Account`, `Account: 4711`."""
-    return len(text) <= _LONGEST and (normalized(text) == name or normalized(_split_at_colon(text)[0]) == name)
+    return len(text) <= _LONGEST_LABELLED and (normalized(text) == name or normalized(_split_at_colon(text)[0]) == name)
 
 
 def _split_at_colon(text: str) -> tuple[str, str]:
@@ -190,16 +200,16 @@ def _split_at_colon(text: str) -> tuple[str, str]:
     return text[:at], text[at + 1 :].strip()
 
 
-def _find_value(cells: Cells, label: tuple[int, int], side: str | None, labels: set[str]) -> FoundLabel:
-    """Find the value of a label: behind its colon, else right of it or below it.
+def _find_value(cells: Cells, label: CellPosition, side: str | None, labels: set[str]) -> FoundLabel:
+    """Find the value of a label: behind its colon, else right of it or below it; its `cell` is None if there is none.
 
     `side`: where the manifest says it is. `labels`: all that the manifest names, which are not values.
     """
     row, column = label
     text = str(cells[row][column])
-    behind = _split_at_colon(text)[1]
-    if behind and normalized(text) not in labels and side is None:
-        return FoundLabel(SuppliedCell(row, column, behind), label)
+    _, value_behind_colon = _split_at_colon(text)
+    if value_behind_colon and normalized(text) not in labels and side is None:
+        return FoundLabel(SuppliedCell(row, column, value_behind_colon), label)
     right, below = _value_to_the_right(cells, row, column), _value_below(cells, row, column)
     right = None if side == "below" or (side is None and _is_label(right, labels)) else right
     below = None if side == "right" or (side is None and _is_label(below, labels)) else below
@@ -207,26 +217,26 @@ def _find_value(cells: Cells, label: tuple[int, int], side: str | None, labels: 
         return FoundLabel(right or below, label)
     chosen, is_sure = _choose_neighbour(cells, label, right, below)
     other = below if chosen is right else right
-    return FoundLabel(chosen, label, None if is_sure else (other.row, other.column))
+    return FoundLabel(chosen, label, None if is_sure else CellPosition(other.row, other.column))
 
 
 def _choose_neighbour(
-    cells: Cells, label: tuple[int, int], right: SuppliedCell, below: SuppliedCell
+    cells: Cells, label: CellPosition, right: SuppliedCell, below: SuppliedCell
 ) -> tuple[SuppliedCell, bool]:
     """Choose the value from the cells right of and below a label, and say whether the choice is sure."""
     row, column = label
     if str(cells[row][column]).rstrip().endswith(_COLONS):
         return right, True
-    texts = [isinstance(cell.value, str) for cell in (right, below)]
-    if texts[0] is not texts[1]:
-        return (right if texts[1] else below), True
-    pairs = sum(_is_pair(cells.get(row + n, {}), column) for n in range(-_FORM, _FORM + 1))
-    if pairs >= _FORM:  # a form of two columns; one of two rows has as many pairs as a heading over values
+    is_text_right, is_text_below = isinstance(right.value, str), isinstance(below.value, str)
+    if is_text_right is not is_text_below:  # the text is another label
+        return (right if is_text_below else below), True
+    pairs = sum(_is_pair(cells.get(row + n, {}), column) for n in range(-_ROWS_OF_FORM, _ROWS_OF_FORM + 1))
+    if pairs >= _ROWS_OF_FORM:  # a form of two columns; one of two rows has as many pairs as a heading over values
         return right, True
-    if len(cells[row]) >= _FORM and cells[row].keys() == cells[below.row].keys():
+    if len(cells[row]) >= _ROWS_OF_FORM and cells[row].keys() == cells[below.row].keys():
         return below, True
-    digits = [any(map(str.isdigit, str(cell.value))) for cell in (right, below)]
-    return (below if digits == [False, True] else right), False
+    has_digits_right, has_digits_below = (any(map(str.isdigit, str(cell.value))) for cell in (right, below))
+    return (below if has_digits_below and not has_digits_right else right), False
 
 
 def _is_pair(line: Mapping[int, Any], column: int) -> bool:
@@ -236,7 +246,7 @@ def _is_pair(line: Mapping[int, Any], column: int) -> bool:
 
 def _value_to_the_right(cells: Cells, row: int, column: int) -> SuppliedCell | None:
     """Return the first filled cell to the right of a label, close enough to belong to it; None if there is none."""
-    for at in range(column + 1, column + 2 + _GAP):
+    for at in range(column + 1, column + 2 + _MOST_BLANKS_BETWEEN):
         if at in cells[row]:
             return SuppliedCell(row, at, cells[row][at])
     return None

@@ -72,6 +72,13 @@ MESSAGE: Final = (
 )
 
 
+class _MergedCell(NamedTuple):
+    """A merged cell of several rows."""
+
+    first_row: int
+    value: Any
+
+
 class ColumnMerges:
     """The merged cells of one column of a table, tracked across its chunks."""
 
@@ -79,7 +86,7 @@ class ColumnMerges:
         """Prepare for merged cells that cover these rows (first, last) of the column."""
         self._spans = sorted(spans)
         self._ends = [last for _, last in self._spans]
-        self._held: tuple[int, Any] = (0, None)  # the first row and the value of the latest merged cell
+        self._latest = _MergedCell(0, None)
 
     def covered(self, numbers: Sequence[int], values: Sequence[Any]) -> dict[int, Any]:
         """Map the index of each blank cell under a merged cell to that cell's value; remembers a cell that goes on into
@@ -90,12 +97,12 @@ class ColumnMerges:
                 break
             position = bisect_left(numbers, first)
             if first >= numbers[0]:
-                self._held = (first, values[position] if numbers[position] == first else None)
-            if self._held[0] != first or self._held[1] in (None, NO_CACHED_VALUE):
+                self._latest = _MergedCell(first, values[position] if numbers[position] == first else None)
+            if self._latest.first_row != first or self._latest.value in (None, NO_CACHED_VALUE):
                 continue
             for below in range(bisect_right(numbers, first), bisect_right(numbers, last)):
                 if values[below] is None:
-                    values_above[below] = self._held[1]
+                    values_above[below] = self._latest.value
         return values_above
 
 
@@ -106,8 +113,9 @@ def of_column(areas: Iterable[Area], column: int) -> ColumnMerges | None:
 
 
 def within(areas: Iterable[Area], top: int, bottom: int) -> list[Area]:
-    """Return the merged areas that cover several data rows; one that begins in the header belongs to the header."""
-    return [area for area in areas if area[2] > area[0] and top <= area[0] < bottom]
+    """Return the merged areas that cover several of the data rows from `top` to `bottom`; one that begins in the header
+    belongs to the header."""
+    return [(first, left, last, right) for first, left, last, right in areas if last > first and top <= first < bottom]
 
 
 def fill_merged(values: Sequence[Any], covered: dict[int, Any]) -> list[Any]:

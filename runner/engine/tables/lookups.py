@@ -27,6 +27,7 @@ class Lookups:
         self._tables: dict[str, Lookup] = {}
 
     def __getitem__(self, name: str) -> Lookup:
+        """Return an auxiliary input by its name, read when it is first asked for."""
         if name not in self._tables:
             self._tables[name] = _read_first_table(self._files[name], self._findings)
         return self._tables[name]
@@ -38,12 +39,12 @@ class Lookups:
         return iter(self._files)
 
     def column(self, field: Field) -> list[Any] | None:
-        """Return the values that a field may have by its lookup table; None if that auxiliary input is optional and
-        absent."""
-        if field.lookup is None or field.lookup[0] not in self._files:
+        """Return the values that a field may have by its lookup table; None if it has none, or if that auxiliary input
+        is optional and absent."""
+        table_name, column_name = field.lookup or ("", "")
+        if table_name not in self._files:
             return None
-        name, wanted = field.lookup
-        return [v for v in self.values(name, wanted, field) if v is not None]
+        return [v for v in self.values(table_name, column_name, field) if v is not None]
 
     def values(self, table_name: str, column_name: str, field: Field) -> list[Any]:
         """Return a column of a lookup table, blanks included; raises EngineStop, which names `field`, if there is no

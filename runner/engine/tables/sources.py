@@ -19,7 +19,7 @@ from runner.engine.tables.unpivoting import SpreadColumn, choose_spread_columns,
 SAMPLED: Final = 200
 _SPACES: Final = frozenset(c * n for c in " \t\xa0\u3000" for n in range(9))  # the usual cells of only spaces
 SAMPLED_ROWS: Final = 10_000  # rows searched for a sample
-_ABOVE, _BELOW = 12, 4  # rows around a table whose texts may be about it
+_ROWS_ABOVE, _ROWS_BELOW = 12, 4  # rows around a table whose texts may be about it
 _FEW_CELLS: Final = 3  # of such a row
 
 
@@ -82,11 +82,13 @@ class SourceTable:
         self.added = leaving.added
         self.left_out = _rows_left_out(table, leaving)  # rows that are not data, by kind
         self._hidden = leaving.hidden_rows
-        self._groups = self.left_out["group"] if GROUP in self.added else frozenset()  # rows whose captions count
+        self._caption_rows = self.left_out["group"] if GROUP in self.added else frozenset()  # rows whose captions count
         self.rows_left_out = leaving.hidden_rows.union(*self.left_out.values())  # all rows that are left out
         written_anyway = (table.groups | table.totals) - self.rows_left_out
         self.top, self.bottom = _data_span(table, written_anyway)
-        self._first = min(self.top, *self._groups) if self._groups else self.top  # a caption may be above the data
+        self._first = (
+            min(self.top, *self._caption_rows) if self._caption_rows else self.top
+        )  # a caption may be above the data
         self.data_rows = RowSet()  # data rows, in the output unless the table is skipped
         self.rejected = RowSet()  # data rows with errors
         self.lacks_required = False  # a required field has no column, so all of its rows lack a value
@@ -109,6 +111,7 @@ class SourceTable:
 
     @property
     def id(self) -> str:
+        """What findings and documents call the table."""
         return self.place.table
 
     @property
@@ -120,6 +123,7 @@ class SourceTable:
 
     @property
     def has_data(self) -> bool:
+        """Whether it has rows of data, and columns that are not all hidden."""
         return self.top <= self.bottom and bool(self.columns or self.spread)
 
     def unpivot(self, options: UnpivotOptions) -> None:
@@ -172,7 +176,7 @@ class SourceTable:
     def texts_beside(self) -> list[tuple[int, int, str]]:
         """Return the texts of rows with few cells right above and below the table: row, column, text."""
         top = min(self.table.header_rows, default=self.top)
-        near = ((top - _ABOVE, top - 1), (self.bottom + 1, self.bottom + _BELOW))
+        near = ((top - _ROWS_ABOVE, top - 1), (self.bottom + 1, self.bottom + _ROWS_BELOW))
         sheet = self.sheet
         blocks = (
             sheet.some_blocks(lambda e: any(e.first <= last and first <= e.last for first, last in near))
@@ -193,7 +197,8 @@ class SourceTable:
         return texts
 
     def cells(self, column: int, rows: frozenset[int]) -> dict[int, Any]:
-        """Map each of these rows to its value in a column of the sheet (1-based)."""
+        """Map each of these rows to its value in a column of the sheet (1-based); rows that the sheet lacks are
+        absent."""
         sheet = self.sheet
         wanted = RowSet.of(rows)
         blocks = (
@@ -227,7 +232,9 @@ class SourceTable:
         filled_rows = [at for at in range(len(numbers)) if not (blank and blank[at])]
         data_rows = [at for at in filled_rows if numbers[at] not in self.rows_left_out]
         hidden = [numbers[at] for at in filled_rows if self._is_hidden(numbers[at])] if self._hidden else []
-        captions = [_caption_in_row(numbers[at], at, columns) for at in filled_rows if numbers[at] in self._groups]
+        captions = [
+            _caption_in_row(numbers[at], at, columns) for at in filled_rows if numbers[at] in self._caption_rows
+        ]
         if not data_rows and not hidden and not captions:
             return None
         numbers, columns = [numbers[at] for at in data_rows], [[column[at] for at in data_rows] for column in columns]
@@ -277,12 +284,13 @@ class SourceTable:
         …"""
         if content == GROUP:
             return [*captions.fill(rows.numbers, rows.captions)]
-        if content == PROVENANCE[2]:
+        file, sheet, row = PROVENANCE
+        if content == row:
             return [*rows.numbers]
         if content in self.labelled:
             value = self.labelled[content].value
         else:
-            value = {PROVENANCE[0]: self.place.input, PROVENANCE[1]: self.place.sheet}.get(content)
+            value = {file: self.place.input, sheet: self.place.sheet}.get(content)
         return [value] * len(rows.numbers)
 
 
@@ -308,8 +316,8 @@ def _rows_left_out(table: Table, leaving: Leaving) -> dict[str, frozenset[int]]:
 
 
 def _data_span(table: Table, written_anyway: frozenset[int]) -> tuple[int, int]:
-    """Return the first and last row of the data; captions and totals that are written, too, may be above or below the
-    rest."""
+    """Return the first and last row of the data, 0 and -1 if there is none; captions and totals that are written, too,
+    may be above or below the rest."""
     data = table.data_range
     ends = [*written_anyway, data.top, data.bottom] if data else [*written_anyway]
     return (min(ends), max(ends)) if ends else (0, -1)

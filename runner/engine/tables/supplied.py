@@ -14,8 +14,8 @@ from runner.engine.options import GROUP, JobOptions
 PROVENANCE: Final = ("source_file", "source_sheet", "source_row")
 NAME: Final = "unpivoted_name"
 VALUE: Final = "unpivoted_value"
-_LABEL: Final = "label:"
-_PLACES: Final = {"caption": GROUP, "file": PROVENANCE[0], "sheet": PROVENANCE[1], "row": PROVENANCE[2]}
+_LABEL_PREFIX: Final = "label:"
+_ADDED_BY_SOURCE: Final = {"caption": GROUP, "file": PROVENANCE[0], "sheet": PROVENANCE[1], "row": PROVENANCE[2]}
 
 
 class WantedLabel(NamedTuple):
@@ -40,17 +40,19 @@ NONE: Final = Supplied()
 def plan_added_columns(options: JobOptions, fields: Iterable[Field]) -> Supplied:
     """Collect the added columns that a manifest asks for: those that fields take, then those that are columns of their
     own."""
-    names, takers, labels = set[str](), dict[str, str](), dict[str, WantedLabel]()
+    names = set[str]()  # of fields
+    takers = dict[str, str]()  # field -> the added column that it takes
+    labels = dict[str, WantedLabel]()
     for field in fields:
         names.add(field.name)
         source = field.source
         if source is None:
             continue
-        if source.kind in _PLACES:
-            takers[field.name] = _PLACES[source.kind]
+        if source.kind in _ADDED_BY_SOURCE:
+            takers[field.name] = _ADDED_BY_SOURCE[source.kind]
         elif source.kind == "label":
             wanted = WantedLabel(source.options["label"], source.options.get("side"))
-            key = f"{_LABEL}{normalized(wanted.label)}/{wanted.side or ''}"
+            key = f"{_LABEL_PREFIX}{normalized(wanted.label)}/{wanted.side or ''}"
             takers[field.name], labels[key] = key, wanted
     reading, unpivot = options.reading, options.unpivot
     targets = [(reading.group_column, GROUP)] if reading.fills_groups and reading.group_column else []

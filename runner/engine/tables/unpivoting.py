@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from runner.engine.options import UnpivotOptions
 from runner.engine.structure import Column
 
-_MADE: Final = 16_384  # rows made at a time: memory is bounded whatever the number of columns
+_ROWS_AT_ONCE: Final = 16_384  # rows made at a time: memory is bounded whatever the number of columns
 _MIDNIGHT: Final = " 00:00:00"  # of a header that is a date
 
 
@@ -70,7 +70,7 @@ def make_rows(spread: Sequence[SpreadColumn], columns: Sequence[list[Any]], *, d
     Yields chunks; all rows made of one row are in one of them.
     """
     count, wide = len(columns[0]), len(spread)
-    step = max(1, _MADE // wide)
+    step = max(1, _ROWS_AT_ONCE // wide)
     for first in range(0, max(count, 1), step):
         source_rows = range(first, min(first + step, count))
         values = list(

@@ -157,7 +157,7 @@ def test_sheets_of_the_same_items_are_all_used(tmp_path):
 
 
 def test_rows_are_made_in_parts_of_bounded_size(monkeypatch):
-    monkeypatch.setattr(unpivoting, "_MADE", 6)
+    monkeypatch.setattr(unpivoting, "_ROWS_AT_ONCE", 6)
     spread = [unpivoting.SpreadColumn(n, f"c{n}") for n in (2, 3, 4)]
     columns = [[1, None, 3, 4, 5], [1, None, None, 4, 5], [1, None, 3, 4, 5]]
     parts = list(unpivoting.make_rows(spread, columns, drop=True))
