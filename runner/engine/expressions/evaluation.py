@@ -23,7 +23,7 @@ from runner.engine.expressions.operations import (
 )
 from runner.engine.expressions.signatures import NUMBER, TEXT, Checked, CheckedCall, Expression, FieldValue, Value
 
-_GAPS: Final = frozenset({type(None), Failure})
+_BLANK_OR_FAILED: Final = frozenset({type(None), Failure})
 _DIVISIONS: Final = frozenset({"divide", "modulo"})
 _TEXTS: Final = frozenset({str, type(None)})
 _BOOLEANS: Final = frozenset({bool})
@@ -31,10 +31,10 @@ _UNEXPECTED: Final = (TypeError, ValueError, AttributeError, ArithmeticError, In
 
 
 class Vector(NamedTuple):
-    """A column of values; `gaps`: whether some may be blank or failed."""
+    """A column of values."""
 
     values: Sequence[Any]
-    gaps: bool
+    has_gaps: bool  # some may be blank (None) or failed (a Failure)
 
 
 class Computed(NamedTuple):
@@ -56,7 +56,7 @@ class Columns:
         self._loaded: dict[str, Vector] = {}
 
     def add(self, name: str, values: Sequence[Any], wrong: Sequence[int]) -> None:
-        """Set the column of a field that was just computed."""
+        """Set the column of a field that was just computed, in place of an earlier one; `wrong` as in `__init__`."""
         self._columns[name], self._wrong[name] = values, wrong
         self._loaded.pop(name, None)
 
@@ -79,19 +79,19 @@ class Columns:
     def _load(self, field: FieldValue) -> Vector:
         """Convert the values of a field to what expressions compute with; cells with errors become failures."""
         values, wrong = self._columns[field.name], self._wrong.get(field.name, ())
-        gaps = bool(wrong) or None in values
+        has_gaps = bool(wrong) or None in values
         if field.kind == NUMBER and set(map(type, values)) != {int}:
             values = [None if v is None else read_number(v) for v in values]
         elif field.kind == NUMBER and max(map(abs, values)) >= 10**15:
             values = list(map(read_number, values))
-            gaps = True
+            has_gaps = True
         elif field.kind == TEXT and not _TEXTS.issuperset(map(type, values)):
             values = [v if v.__class__ in _TEXTS else text_of(v) for v in values]
         if wrong:
             values = list(values)
             for at in wrong:
                 values[at] = INPUT
-        return Vector(values, gaps or any(type(v) is Failure for v in values))
+        return Vector(values, has_gaps or any(type(v) is Failure for v in values))
 
 
 def evaluate_expression(expression: Expression, columns: Columns) -> Computed:
@@ -126,7 +126,7 @@ def _evaluate_all_rows(expression: Expression, columns: Columns) -> Computed:
         vector = _evaluate_node(expression.tree, columns)
         values = list(vector.values)
         if expression.kind == NUMBER:
-            values = [v if v.__class__ in _GAPS else write_number(v) for v in values]
+            values = [v if v.__class__ in _BLANK_OR_FAILED else write_number(v) for v in values]
         elif expression.kind == TEXT and "" in values:
             values = [None if v == "" else v for v in values]
     failed = {n: v for n, v in enumerate(values) if type(v) is Failure}
@@ -144,7 +144,7 @@ def _evaluate_node(node: Checked, columns: Columns) -> Vector:
             return Vector([node.value] * columns.count, node.value is None)
         case CheckedCall():
             arguments = [_evaluate_node(argument, columns) for argument in node.arguments]
-            special = _SPECIAL.get(node.name)
+            special = _WITH_OWN_BLANKS.get(node.name)
             if special is not None:
                 return special(arguments)
             result = _apply_operation(OPERATIONS[node.name], arguments, safe=node.name in SAFE)
@@ -153,7 +153,7 @@ def _evaluate_node(node: Checked, columns: Columns) -> Vector:
 
 def _name_blamed_field(results: Vector, node: CheckedCall) -> Vector:
     """Set the field in fresh failures: the first one of the divisor, or of what is read or counted."""
-    if not results.gaps or not any(v.__class__ is Failure and v.field is None for v in results.values):
+    if not results.has_gaps or not any(v.__class__ is Failure and v.field is None for v in results.values):
         return results
     parts = node.arguments[1:] if node.name in _DIVISIONS else node.arguments
     field = next((name for part in parts if (name := _first_field(part)) is not None), None)
@@ -176,10 +176,12 @@ def _first_field(node: Checked) -> str | None:
 
 def _apply_operation(operation: Callable[..., Any], arguments: list[Vector], *, safe: bool) -> Vector:
     """Apply an operation to each row of its arguments; the result is blank or failed where an operand is."""
-    if not any(argument.gaps for argument in arguments):
+    if not any(argument.has_gaps for argument in arguments):
         return Vector(list(map(operation, *(argument.values for argument in arguments))), not safe)
     rows = zip(*(argument.values for argument in arguments), strict=True)
-    return Vector([operation(*row) if _GAPS.isdisjoint(map(type, row)) else _first_failure(row) for row in rows], True)
+    return Vector(
+        [operation(*row) if _BLANK_OR_FAILED.isdisjoint(map(type, row)) else _first_failure(row) for row in rows], True
+    )
 
 
 def _first_failure(row: Sequence[Any]) -> Failure | None:
@@ -188,19 +190,21 @@ def _first_failure(row: Sequence[Any]) -> Failure | None:
 
 
 def _choose_by_conditions(arguments: list[Vector]) -> Vector:
-    """Evaluate `if`: the value of the first condition that holds; blank if a condition before it is blank.
+    """Evaluate `if(condition, value, condition, value, …, other value)` for each row: the value of the first condition
+    that holds; blank or failed if a condition before it is.
 
     Only the chosen value counts, so a condition may keep a division from failing.
     """
-    conditions, values = arguments[:-1:2], arguments[1:-1:2]
-    chosen = list(arguments[-1].values)
+    *pairs, other_values = arguments
+    conditions, values = pairs[::2], pairs[1::2]
+    chosen = list(other_values.values)  # what the conditions behind the one at hand lead to
     for condition, value in zip(reversed(conditions), reversed(values), strict=True):
         rows = zip(condition.values, value.values, chosen, strict=True)
         if _BOOLEANS.issuperset(map(type, condition.values)):
             chosen = [value_here if holds else other for holds, value_here, other in rows]
         else:
             chosen = list(starmap(_choose_for_row, rows))
-    return Vector(chosen, any(argument.gaps for argument in arguments))
+    return Vector(chosen, any(argument.has_gaps for argument in arguments))
 
 
 def _choose_for_row(holds: Any, value: Any, other: Any) -> Any:
@@ -212,8 +216,9 @@ def _choose_for_row(holds: Any, value: Any, other: Any) -> Any:
 
 def _coalesce_columns(arguments: list[Vector]) -> Vector:
     """Evaluate `coalesce`: the first value that is not blank; a failure before it counts, and is never hidden."""
-    values = list(arguments[0].values)
-    for other in arguments[1:]:
+    first, *others = arguments
+    values = list(first.values)
+    for other in others:
         if None not in values:
             break
         values = [then if value is None else value for value, then in zip(values, other.values, strict=True)]
@@ -233,11 +238,12 @@ def _concat_row(row: Sequence[Any], separator: Any = "") -> Any:
 
 def _join_columns(arguments: list[Vector]) -> Vector:
     """Evaluate `join`: as `concat`, with a separator between the values that are there."""
-    rows = zip(*(argument.values for argument in arguments[1:]), strict=True)
+    separators, *parts = arguments
+    rows = zip(*(part.values for part in parts), strict=True)
     return Vector(
         [
             separator if type(separator) is Failure else _concat_row(row, separator or "")
-            for separator, row in zip(arguments[0].values, rows, strict=True)
+            for separator, row in zip(separators.values, rows, strict=True)
         ],
         True,
     )
@@ -250,7 +256,7 @@ def _and_columns(arguments: list[Vector]) -> Vector:
     rows = zip(left.values, right.values, strict=True)
     are_plain = _BOOLEANS.issuperset(map(type, left.values))
     return Vector(
-        [a and b for a, b in rows] if are_plain else list(starmap(_and_values, rows)), left.gaps or right.gaps
+        [a and b for a, b in rows] if are_plain else list(starmap(_and_values, rows)), left.has_gaps or right.has_gaps
     )
 
 
@@ -268,7 +274,9 @@ def _or_columns(arguments: list[Vector]) -> Vector:
     left, right = arguments
     rows = zip(left.values, right.values, strict=True)
     are_plain = _BOOLEANS.issuperset(map(type, left.values))
-    return Vector([a or b for a, b in rows] if are_plain else list(starmap(_or_values, rows)), left.gaps or right.gaps)
+    return Vector(
+        [a or b for a, b in rows] if are_plain else list(starmap(_or_values, rows)), left.has_gaps or right.has_gaps
+    )
 
 
 def _or_values(left: Any, right: Any) -> Any:
@@ -283,13 +291,13 @@ def _or_values(left: Any, right: Any) -> Any:
 def _is_blank(arguments: list[Vector]) -> Vector:
     """Evaluate `is blank`; a failure stays one."""
     (operand,) = arguments
-    return Vector([v if type(v) is Failure else v is None for v in operand.values], operand.gaps)
+    return Vector([v if type(v) is Failure else v is None for v in operand.values], operand.has_gaps)
 
 
 def _is_not_blank(arguments: list[Vector]) -> Vector:
     """Evaluate `is not blank`; a failure stays one."""
     (operand,) = arguments
-    return Vector([v if type(v) is Failure else v is not None for v in operand.values], operand.gaps)
+    return Vector([v if type(v) is Failure else v is not None for v in operand.values], operand.has_gaps)
 
 
 def _is_in(arguments: list[Vector]) -> Vector:
@@ -300,11 +308,12 @@ def _is_in(arguments: list[Vector]) -> Vector:
 def _is_not_in(arguments: list[Vector]) -> Vector:
     """Evaluate `not in`; blanks and failures stay."""
     listed = _is_in(arguments)
-    return Vector([v if v.__class__ in _GAPS else not v for v in listed.values], True)
+    return Vector([v if v.__class__ in _BLANK_OR_FAILED else not v for v in listed.values], True)
 
 
 def _is_listed(row: Sequence[Any]) -> Any:
-    """Whether the first value of a row is among the others; None or a failure if one decides it."""
+    """Whether the first value of a row is among the others; a failure if one of them is, else None if the value is
+    blank."""
     value, *listed = row
     failed = _first_failure(row)
     if failed is not None or value is None:
@@ -312,7 +321,7 @@ def _is_listed(row: Sequence[Any]) -> Any:
     return value in listed
 
 
-_SPECIAL: Final[dict[str, Callable[[list[Vector]], Vector]]] = {
+_WITH_OWN_BLANKS: Final[dict[str, Callable[[list[Vector]], Vector]]] = {
     "choose": _choose_by_conditions,
     "coalesce": _coalesce_columns,
     "concat": _concat_columns,
@@ -324,4 +333,4 @@ _SPECIAL: Final[dict[str, Callable[[list[Vector]], Vector]]] = {
     "is_in": _is_in,
     "is_not_in": _is_not_in,
 }
-IMPLEMENTED: Final = frozenset({*OPERATIONS, *_SPECIAL})
+IMPLEMENTED: Final = frozenset({*OPERATIONS, *_WITH_OWN_BLANKS})

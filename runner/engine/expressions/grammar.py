@@ -27,7 +27,7 @@ _WORD = re.compile(
 )
 _RESERVED: Final = frozenset({"and", "or", "not", "in", "is", "true", "false", "blank"})
 # What other languages write, and what this one has instead.
-_INSTEAD: Final = {
+_WRITTEN_HERE: Final = {
     "=": "==", "<>": "!=", "&&": "and", "||": "or", "!": "not", "^": "a product", "**": "a product", "%": "mod(a, b)",
     ";": "a comma", "|": "or",
 }  # fmt: skip
@@ -37,6 +37,7 @@ class ExpressionError(Exception):
     """An expression cannot be used: what is wrong, at which character (from 1), and what is allowed instead."""
 
     def __init__(self, problem: str, at: int, allowed: str) -> None:
+        """Say what is wrong as a predicate (`is nested too deeply`), and at which character."""
         super().__init__(problem)
         self.problem = problem
         self.at = at
@@ -44,11 +45,15 @@ class ExpressionError(Exception):
 
 
 class Literal(NamedTuple):
-    at: int
+    """A value that is written in the expression."""
+
+    at: int  # its first character, from 1
     value: str | Decimal | bool | None
 
 
 class FieldName(NamedTuple):
+    """A field by its name."""
+
     at: int
     name: str
 
@@ -107,6 +112,7 @@ class _Parser:
     """
 
     def __init__(self, text: str) -> None:
+        """Split the text into words; raises ExpressionError for a sign that no expression has."""
         self._rest = _split_words(text)  # the next one last
         self._word = self._rest.pop()  # the one at hand
         self._nodes = 0  # made so far
@@ -124,7 +130,7 @@ class _Parser:
         if self._depth > MAX_DEPTH:
             raise ExpressionError("is nested too deeply", self._word.at, f"at most {MAX_DEPTH} levels")
         tree = self._parse_and()
-        while self._is("or"):
+        while self._is_at_name("or"):
             tree = self._parse_operator("or", tree, self._parse_and)
         self._depth -= 1
         return tree
@@ -132,13 +138,13 @@ class _Parser:
     def _parse_and(self) -> Node:
         """Parse `a and b`, or what binds more."""
         tree = self._parse_negation()
-        while self._is("and"):
+        while self._is_at_name("and"):
             tree = self._parse_operator("and", tree, self._parse_negation)
         return tree
 
     def _parse_negation(self) -> Node:
         """Parse `not a`, or what binds more."""
-        if not self._is("not"):
+        if not self._is_at_name("not"):
             return self._parse_comparison()
         at = self._advance().at
         return self._make_call(at, "not", self._parse_nested(self._parse_negation))
@@ -152,22 +158,22 @@ class _Parser:
             if self._word.kind == "sign" and self._word.text in _COMPARISONS:
                 raise self._unexpected_word("one comparison at a time: join two with and")
             return comparison
-        if self._is("is"):
+        if self._is_at_name("is"):
             self._advance()
             name = "is blank"
-            if self._is("not"):
+            if self._is_at_name("not"):
                 self._advance()
                 name = "is not blank"
-            if not self._is("blank"):
+            if not self._is_at_name("blank"):
                 raise self._unexpected_word("blank: is blank, is not blank")
             self._advance()
             return self._make_call(word.at, name, left)
-        if self._is("in"):
+        if self._is_at_name("in"):
             self._advance()
             return self._make_call(word.at, "in", left, *self._parse_list())
-        if self._is("not"):
+        if self._is_at_name("not"):
             self._advance()
-            if not self._is("in"):
+            if not self._is_at_name("in"):
                 raise self._unexpected_word("in: not in (…)")
             self._advance()
             return self._make_call(word.at, "not in", left, *self._parse_list())
@@ -245,21 +251,19 @@ class _Parser:
         self._advance()
         return arguments
 
-    def _parse_nested(self, read: Callable[[], Node]) -> Node:
-        """Parse what a sign before it applies to, which may begin with such a sign again. `read`: the method that
-        parses it."""
+    def _parse_nested(self, parse_operand: Callable[[], Node]) -> Node:
+        """Parse what a sign before it applies to, by this method; it may begin with such a sign again."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise ExpressionError("is nested too deeply", self._word.at, f"at most {MAX_DEPTH} levels")
-        node = read()
+        node = parse_operand()
         self._depth -= 1
         return node
 
-    def _parse_operator(self, name: str, left: Node, read: Callable[[], Node]) -> Node:
-        """Parse the operator at hand and its right side, and return its call. `read`: the method that parses that
-        side."""
+    def _parse_operator(self, name: str, left: Node, parse_operand: Callable[[], Node]) -> Node:
+        """Parse the operator at hand and, by this method, its right side; return its call."""
         at = self._advance().at
-        return self._make_call(at, name, left, read())
+        return self._make_call(at, name, left, parse_operand())
 
     def _make_call(self, at: int, name: str, *arguments: Node) -> Node:
         """Make the call of an operator or a function, and count it."""
@@ -272,7 +276,7 @@ class _Parser:
             raise ExpressionError("has too many parts", node.at, f"at most {MAX_NODES} fields, values and operators")
         return node
 
-    def _is(self, name: str) -> bool:
+    def _is_at_name(self, name: str) -> bool:
         """Whether the word at hand is this name, such as `and`."""
         return self._word.kind == "name" and self._word.text == name
 
@@ -295,7 +299,7 @@ class _Parser:
             return ExpressionError("ends too early", word.at, allowed)
         if word.text in ("'", '"'):
             return ExpressionError("has a text without its second quote", word.at, f"{word.text} at its end")
-        instead = _INSTEAD.get(word.text) if word.kind == "sign" else None
+        instead = _WRITTEN_HERE.get(word.text) if word.kind == "sign" else None
         return ExpressionError(
             f"has {word.text[:40]!r} where it cannot be", word.at, f"{instead} instead" if instead else allowed
         )

@@ -12,10 +12,12 @@ from typing import Any, Final
 
 MAX_TEXT: Final = 32_767  # characters: what a cell holds
 MAX_PLACES: Final = 15  # of round
-_HUGE: Final = 400  # digits of a number that no cell holds
-_HUGE_WHOLE: Final = 10**_HUGE
+_HUGE_DIGITS: Final = 400  # digits of a number that no cell holds
+_LARGE_WHOLE: Final = 10**15  # whole numbers from here on are decimals, whose precision is bounded
+_HUGE_WHOLE: Final = 10**_HUGE_DIGITS
 _MOST_DAYS: Final = 4_000_000  # between two dates
-_MICROSECONDS: Final = Decimal(86_400_000_000)  # of a day
+_MOST_MONTHS: Final = 120_000  # likewise
+_MICROSECONDS_OF_DAY: Final = Decimal(86_400_000_000)  # of a day
 Number = int | Decimal
 # Wide enough that no expression leaves it: the numbers of cells have at most 308 digits, an expression 200 parts.
 CONTEXT: Final = Context(prec=40, Emin=-999_999, Emax=999_999, traps=[])
@@ -27,6 +29,7 @@ class Failure:
     __slots__ = ("field", "why")
 
     def __init__(self, why: str, field: str | None = None) -> None:
+        """Say `why` as a predicate (`divides by zero`); without a field, `evaluation` finds the one to blame."""
         self.why = why
         self.field = field
 
@@ -42,14 +45,15 @@ FAILURES: Final = (ZERO, LARGE, LONG, INPUT, NO_NUMBER, NO_DATE, NOT_WHOLE)
 
 
 def read_number(value: Any) -> Any:
-    """Convert a number of a cell to an exact one: a whole number, or a decimal with the digits that the cell shows."""
+    """Convert a number of a cell to an exact one: a whole number, or a decimal with the digits that the cell shows; a
+    failure for any other value."""
     if type(value) is float:
-        if value.is_integer() and abs(value) < 1e15:
+        if value.is_integer() and abs(value) < _LARGE_WHOLE:
             return int(value)
-        made = Decimal(repr(value))
-        return made if made.is_finite() else INPUT
+        exact = Decimal(repr(value))
+        return exact if exact.is_finite() else INPUT
     if type(value) is int:
-        return value if -(10**15) < value < 10**15 else _widen(value)
+        return value if -_LARGE_WHOLE < value < _LARGE_WHOLE else _widen(value)
     return value if type(value) is Decimal and value.is_finite() else INPUT
 
 
@@ -63,7 +67,7 @@ def write_number(value: Any) -> Any:
     failure."""
     if type(value) is int:
         return value if abs(value) < _HUGE_WHOLE else LARGE
-    if value.adjusted() >= _HUGE:
+    if value.adjusted() >= _HUGE_DIGITS:
         return LARGE
     if value == value.to_integral_value():
         return int(value)
@@ -74,7 +78,7 @@ def text_of_number(value: Number) -> Any:
     """Write a number in plain digits without trailing zeros; a failure for one with too many."""
     if isinstance(value, int):
         return str(value) if abs(value) < _HUGE_WHOLE else LARGE
-    if abs(value.adjusted()) >= _HUGE:
+    if abs(value.adjusted()) >= _HUGE_DIGITS:
         return LARGE
     plain = f"{value or 0:f}"  # zero has no sign
     return (plain.rstrip("0").rstrip(".") or "0") if "." in plain else plain
@@ -226,7 +230,7 @@ def _round_to(value: Number, digits: int, rounding: str) -> Any:
     return rounded if rounded.is_finite() else LARGE
 
 
-_QUANTIZING: Final = Context(prec=_HUGE, Emin=-999_999, Emax=999_999, traps=[])
+_QUANTIZING: Final = Context(prec=_HUGE_DIGITS, Emin=-999_999, Emax=999_999, traps=[])
 
 
 def _add_days(value: date, days: Number) -> Any:
@@ -234,7 +238,7 @@ def _add_days(value: date, days: Number) -> Any:
     if type(value) is datetime:
         if not -_MOST_DAYS <= days <= _MOST_DAYS:
             return NO_DATE
-        micros = CONTEXT.multiply(days, _MICROSECONDS)
+        micros = CONTEXT.multiply(days, _MICROSECONDS_OF_DAY)
         step = timedelta(microseconds=int(_round_to(micros, 0, ROUND_HALF_UP)))
     else:
         count = _as_whole(days, _MOST_DAYS)
@@ -252,7 +256,7 @@ def _days_between(start: date, end: date) -> Any:
     between = end - start
     if not between.seconds and not between.microseconds:
         return between.days
-    return CONTEXT.divide(Decimal(between // timedelta(microseconds=1)), _MICROSECONDS)
+    return CONTEXT.divide(Decimal(between // timedelta(microseconds=1)), _MICROSECONDS_OF_DAY)
 
 
 def _months_between(start: date, end: date) -> int:
@@ -277,7 +281,7 @@ def _years_between(start: date, end: date) -> int:
 def _add_months(value: date, months: Number) -> Any:
     """Return the same day some months later, or the last day of that month if it is shorter; a failure beyond the
     calendar."""
-    count = _as_whole(months, 120_000)
+    count = _as_whole(months, _MOST_MONTHS)
     if count is None:
         return NOT_WHOLE
     year, month = divmod(value.year * 12 + value.month - 1 + count, 12)

@@ -22,20 +22,20 @@ from runner.engine.expressions.grammar import (
 TEXT, NUMBER, BOOLEAN, DATE, DATETIME, TIME = "text", "number", "boolean", "date", "datetime", "time"
 BLANK: Final = "blank"
 KINDS: Final = (TEXT, NUMBER, BOOLEAN, DATE, DATETIME, TIME)
-_SAME: Final = "same"  # one kind for all that say so
-_ANY: Final = "any"
+_SAME_KIND: Final = "same"  # one kind for all that say so
+_ANY_KIND: Final = "any"
 # The kind of a declared field's values, by its type.
 KIND_OF_TYPE: Final = {
     **dict.fromkeys(("text", "email", "phone", "url", "enum"), TEXT),
     **dict.fromkeys(("integer", "decimal", "money", "percent"), NUMBER),
     "boolean": BOOLEAN, "date": DATE, "datetime": DATETIME, "time": TIME,
 }  # fmt: skip
-_A: Final = {
+_KIND_IN_WORDS: Final = {
     TEXT: "a text", NUMBER: "a number", BOOLEAN: "true or false", DATE: "a date", DATETIME: "a date and time",
     TIME: "a time of day", BLANK: "blank",
 }  # fmt: skip
 # How to make one kind of another.
-_TURNS: Final = {
+_CONVERSIONS: Final = {
     (TEXT, NUMBER): "number(…) reads a number in a text",
     (TEXT, DATE): "write a date as date('2026-01-31')",
     (DATETIME, DATE): "date(…) is the date of a date and time",
@@ -58,11 +58,12 @@ def _for_each_kind(kinds: Sequence[str], result: str, operation: str) -> list[Si
     return [Signature((kind,), result, operation) for kind in kinds]
 
 
-_DAYS: Final = (DATE, DATETIME)
-_ORDERED: Final = (NUMBER, DATE, DATETIME, TIME, TEXT)
+_DAY_KINDS: Final = (DATE, DATETIME)
+_ORDERED_KINDS: Final = (NUMBER, DATE, DATETIME, TIME, TEXT)
 
 
 def _comparing(operation: str, kinds: Sequence[str]) -> list[Signature]:
+    """List the signatures of a comparison of two values of one of these kinds."""
     return [Signature((kind, kind), BOOLEAN, operation) for kind in kinds]
 
 
@@ -81,26 +82,26 @@ OPERATORS: Final[dict[str, list[Signature]]] = {
     "*": [Signature((NUMBER, NUMBER), NUMBER, "multiply")],
     "/": [Signature((NUMBER, NUMBER), NUMBER, "divide")],
     "negative": [Signature((NUMBER,), NUMBER, "negative")],
-    "&": [Signature((_ANY, _ANY), TEXT, "append")],
+    "&": [Signature((_ANY_KIND, _ANY_KIND), TEXT, "append")],
     "==": _comparing("equal", KINDS),
     "!=": _comparing("unequal", KINDS),
-    "<": _comparing("less", _ORDERED),
-    "<=": _comparing("at_most", _ORDERED),
-    ">": _comparing("greater", _ORDERED),
-    ">=": _comparing("at_least", _ORDERED),
-    "in": [Signature((_SAME, _SAME), BOOLEAN, "is_in", repeats=True)],
-    "not in": [Signature((_SAME, _SAME), BOOLEAN, "is_not_in", repeats=True)],
-    "is blank": [Signature((_ANY,), BOOLEAN, "is_blank")],
-    "is not blank": [Signature((_ANY,), BOOLEAN, "is_not_blank")],
+    "<": _comparing("less", _ORDERED_KINDS),
+    "<=": _comparing("at_most", _ORDERED_KINDS),
+    ">": _comparing("greater", _ORDERED_KINDS),
+    ">=": _comparing("at_least", _ORDERED_KINDS),
+    "in": [Signature((_SAME_KIND, _SAME_KIND), BOOLEAN, "is_in", repeats=True)],
+    "not in": [Signature((_SAME_KIND, _SAME_KIND), BOOLEAN, "is_not_in", repeats=True)],
+    "is blank": [Signature((_ANY_KIND,), BOOLEAN, "is_blank")],
+    "is not blank": [Signature((_ANY_KIND,), BOOLEAN, "is_not_blank")],
     "and": [Signature((BOOLEAN, BOOLEAN), BOOLEAN, "both")],
     "or": [Signature((BOOLEAN, BOOLEAN), BOOLEAN, "either")],
     "not": [Signature((BOOLEAN,), BOOLEAN, "invert")],
 }
 FUNCTIONS: Final[dict[str, list[Signature]]] = {
-    "if": [Signature((BOOLEAN, _SAME, _SAME), _SAME, "choose", repeats=True)],
-    "coalesce": [Signature((_SAME, _SAME), _SAME, "coalesce", repeats=True)],
-    "concat": [Signature((_ANY, _ANY), TEXT, "concat", repeats=True)],
-    "join": [Signature((TEXT, _ANY, _ANY), TEXT, "join", repeats=True)],
+    "if": [Signature((BOOLEAN, _SAME_KIND, _SAME_KIND), _SAME_KIND, "choose", repeats=True)],
+    "coalesce": [Signature((_SAME_KIND, _SAME_KIND), _SAME_KIND, "coalesce", repeats=True)],
+    "concat": [Signature((_ANY_KIND, _ANY_KIND), TEXT, "concat", repeats=True)],
+    "join": [Signature((TEXT, _ANY_KIND, _ANY_KIND), TEXT, "join", repeats=True)],
     "split": [Signature((TEXT, TEXT, NUMBER), TEXT, "split")],
     "upper": [Signature((TEXT,), TEXT, "upper")],
     "lower": [Signature((TEXT,), TEXT, "lower")],
@@ -115,7 +116,7 @@ FUNCTIONS: Final[dict[str, list[Signature]]] = {
     "contains": [Signature((TEXT, TEXT), BOOLEAN, "contains")],
     "starts_with": [Signature((TEXT, TEXT), BOOLEAN, "starts_with")],
     "ends_with": [Signature((TEXT, TEXT), BOOLEAN, "ends_with")],
-    "text": [Signature((_ANY,), TEXT, "text")],
+    "text": [Signature((_ANY_KIND,), TEXT, "text")],
     "number": [Signature((TEXT,), NUMBER, "number")],
     "round": [Signature((NUMBER, NUMBER), NUMBER, "round", optional=1)],
     "floor": [Signature((NUMBER,), NUMBER, "floor")],
@@ -129,30 +130,30 @@ FUNCTIONS: Final[dict[str, list[Signature]]] = {
         Signature((DATETIME,), DATE, "date_of_datetime"),
         Signature((NUMBER, NUMBER, NUMBER), DATE, "date_of_parts"),
     ],
-    "year": _for_each_kind(_DAYS, NUMBER, "year"),
-    "quarter": _for_each_kind(_DAYS, NUMBER, "quarter"),
-    "month": _for_each_kind(_DAYS, NUMBER, "month"),
-    "week": _for_each_kind(_DAYS, NUMBER, "week"),
-    "day": _for_each_kind(_DAYS, NUMBER, "day"),
-    "weekday": _for_each_kind(_DAYS, NUMBER, "weekday"),
+    "year": _for_each_kind(_DAY_KINDS, NUMBER, "year"),
+    "quarter": _for_each_kind(_DAY_KINDS, NUMBER, "quarter"),
+    "month": _for_each_kind(_DAY_KINDS, NUMBER, "month"),
+    "week": _for_each_kind(_DAY_KINDS, NUMBER, "week"),
+    "day": _for_each_kind(_DAY_KINDS, NUMBER, "day"),
+    "weekday": _for_each_kind(_DAY_KINDS, NUMBER, "weekday"),
     "hour": _for_each_kind((DATETIME, TIME), NUMBER, "hour"),
     "minute": _for_each_kind((DATETIME, TIME), NUMBER, "minute"),
-    "add_months": [Signature((kind, NUMBER), kind, "add_months") for kind in _DAYS],
-    "month_end": [Signature((kind,), DATE, "month_end") for kind in _DAYS],
-    "days_between": [Signature((kind, kind), NUMBER, "days_between") for kind in _DAYS],
-    "months_between": [Signature((kind, kind), NUMBER, "months_between") for kind in _DAYS],
-    "years_between": [Signature((kind, kind), NUMBER, "years_between") for kind in _DAYS],
+    "add_months": [Signature((kind, NUMBER), kind, "add_months") for kind in _DAY_KINDS],
+    "month_end": [Signature((kind,), DATE, "month_end") for kind in _DAY_KINDS],
+    "days_between": [Signature((kind, kind), NUMBER, "days_between") for kind in _DAY_KINDS],
+    "months_between": [Signature((kind, kind), NUMBER, "months_between") for kind in _DAY_KINDS],
+    "years_between": [Signature((kind, kind), NUMBER, "years_between") for kind in _DAY_KINDS],
     "hours_between": [Signature((DATETIME, DATETIME), NUMBER, "hours_between")],
 }
 # What other systems call our functions.
-_ELSEWHERE: Final = {
+_NAMES_ELSEWHERE: Final = {
     "iif": "if", "case": "if", "ifnull": "coalesce", "nvl": "coalesce", "len": "length", "mid": "substring",
     "substr": "substring", "strip": "trim", "concatenate": "concat", "textjoin": "join", "ucase": "upper",
     "lcase": "lower", "proper": "title", "ceil": "ceiling", "value": "number", "str": "text", "lpad": "pad",
     "datediff": "days_between", "datedif": "days_between", "edate": "add_months", "eomonth": "month_end",
     "isblank": "is blank", "isnull": "is blank", "substitute": "replace", "includes": "contains",
 }  # fmt: skip
-_CLOCKS: Final = frozenset({"today", "now", "rand", "random"})
+_CLOCK_FUNCTIONS: Final = frozenset({"today", "now", "rand", "random"})
 
 
 class Value(NamedTuple):
@@ -163,11 +164,15 @@ class Value(NamedTuple):
 
 
 class FieldValue(NamedTuple):
+    """The value that a field has in a row."""
+
     name: str
     kind: str
 
 
 class CheckedCall(NamedTuple):
+    """The result of an operation."""
+
     name: str  # in `operations`
     kind: str
     arguments: "tuple[Checked, ...]"
@@ -185,6 +190,7 @@ class Expression(NamedTuple):
 
     @property
     def kind(self) -> str:
+        """The kind of its results, one of KINDS or BLANK."""
         return self.tree.kind
 
 
@@ -278,14 +284,20 @@ class _Checker:
 
 
 @lru_cache(maxsize=2048)  # at most as many as there are operators and pairs of kinds
-def _match_call(name: str, kinds: tuple[str, ...]) -> tuple[str, str] | None:
-    """Find the operation of a call with one or two arguments of these kinds, and the kind of its result; None if it
-    takes others."""
+def _match_call(name: str, kinds: tuple[str, ...]) -> "_MatchedCall | None":
+    """Find what an operator or a function does with one or two arguments of these kinds; None if it takes others."""
     return _match_signatures(OPERATORS.get(name) or FUNCTIONS[name], kinds)
 
 
-def _match_signatures(signatures: Sequence[Signature], kinds: Sequence[str]) -> tuple[str, str] | None:
-    """Return the operation and the result's kind of the first signature that fits these kinds; None if none does."""
+class _MatchedCall(NamedTuple):
+    """What a call does."""
+
+    operation: str  # its name in `operations`
+    kind: str  # of its result
+
+
+def _match_signatures(signatures: Sequence[Signature], kinds: Sequence[str]) -> _MatchedCall | None:
+    """Return the first signature that fits arguments of these kinds, as a call; None if none does."""
     return next((match for signature in signatures if (match := _match_signature(signature, kinds)) is not None), None)
 
 
@@ -306,9 +318,8 @@ def _check_date(node: FunctionCall, value: object) -> None:
         raise ExpressionError("has a date that does not exist", node.at, "a date such as date('2026-01-31')") from None
 
 
-def _match_signature(signature: Signature, kinds: Sequence[str]) -> tuple[str, str] | None:
-    """Return a signature's operation and the kind of its result for arguments of these kinds; None if it takes
-    others."""
+def _match_signature(signature: Signature, kinds: Sequence[str]) -> _MatchedCall | None:
+    """Return what a call of this signature does with arguments of these kinds; None if it takes others."""
     if signature.operation == "choose":
         return _match_choice(signature, kinds)
     least = len(signature.parameters) - signature.optional
@@ -317,14 +328,15 @@ def _match_signature(signature: Signature, kinds: Sequence[str]) -> tuple[str, s
     wanted = [*signature.parameters, *[signature.parameters[-1]] * (len(kinds) - len(signature.parameters))][
         : len(kinds)
     ]
-    shared = _shared_kind([kind for kind, want in zip(kinds, wanted, strict=True) if want == _SAME])
+    shared = _shared_kind([kind for kind, want in zip(kinds, wanted, strict=True) if want == _SAME_KIND])
     if shared is None:
         return None
-    fits = all(want in (_ANY, _SAME, kind) or kind == BLANK for kind, want in zip(kinds, wanted, strict=True))
-    return (signature.operation, shared if signature.result == _SAME else signature.result) if fits else None
+    fits = all(want in (_ANY_KIND, _SAME_KIND, kind) or kind == BLANK for kind, want in zip(kinds, wanted, strict=True))
+    result = shared if signature.result == _SAME_KIND else signature.result
+    return _MatchedCall(signature.operation, result) if fits else None
 
 
-def _match_choice(signature: Signature, kinds: Sequence[str]) -> tuple[str, str] | None:
+def _match_choice(signature: Signature, kinds: Sequence[str]) -> _MatchedCall | None:
     """As `_match_signature`, for if(condition, value, condition, value, …, other value): all values must be of one
     kind."""
     if len(kinds) < 3 or len(kinds) % 2 == 0:
@@ -333,27 +345,27 @@ def _match_choice(signature: Signature, kinds: Sequence[str]) -> tuple[str, str]
     shared = _shared_kind(values)
     if shared is None or not all(kind in (BOOLEAN, BLANK) for kind in conditions):
         return None
-    return signature.operation, shared
+    return _MatchedCall(signature.operation, shared)
 
 
 def _shared_kind(kinds: Sequence[str]) -> str | None:
-    """Return the one kind of several values; None if they differ."""
+    """Return the one kind that several values have, blanks apart; BLANK if all are blank, None if they differ."""
     distinct = {kind for kind in kinds if kind != BLANK}
     return None if len(distinct) > 1 else next(iter(distinct), BLANK)
 
 
-def _explain_misfit(node: FunctionCall, ways: Sequence[Signature], kinds: Sequence[str]) -> ExpressionError:
+def _explain_misfit(node: FunctionCall, signatures: Sequence[Signature], kinds: Sequence[str]) -> ExpressionError:
     """Explain why no signature fits these arguments: their number, else the first one that is wrong."""
     name = node.name
     shown = {"negative": "-"}.get(name, name)
-    if name in FUNCTIONS and all(not _allows_count(way, len(kinds)) for way in ways):
-        allowed = " or ".join(dict.fromkeys(_write_usage(name, way) for way in ways))
+    if name in FUNCTIONS and all(not _allows_count(way, len(kinds)) for way in signatures):
+        allowed = " or ".join(dict.fromkeys(_write_usage(name, way) for way in signatures))
         return ExpressionError(f"gives {shown} {len(kinds)} arguments", node.at, allowed)
-    kinds_shown = ", ".join(_A[kind] for kind in kinds)
-    allowed = " or ".join(dict.fromkeys(_write_usage(name, way) for way in ways))
-    wanted = [*kinds, *(want for way in ways for want in way.parameters)]
+    kinds_shown = ", ".join(_KIND_IN_WORDS[kind] for kind in kinds)
+    allowed = " or ".join(dict.fromkeys(_write_usage(name, way) for way in signatures))
+    wanted = [*kinds, *(want for way in signatures for want in way.parameters)]
     texts_first = sorted(kinds, key=lambda kind: kind != TEXT)
-    turns = next((turn for kind in texts_first for want in wanted if (turn := _TURNS.get((kind, want)))), None)
+    turns = next((turn for kind in texts_first for want in wanted if (turn := _CONVERSIONS.get((kind, want)))), None)
     verb = "has" if name in FUNCTIONS else "puts"
     problem = f"{verb} {shown} {'with' if name in FUNCTIONS else 'between'} {kinds_shown}"
     if len(kinds) == 1:
@@ -371,7 +383,7 @@ def _allows_count(signature: Signature, count: int) -> bool:
 
 def _write_usage(name: str, signature: Signature) -> str:
     """Write how a function or an operator is used, for an error's message."""
-    kinds = [{_ANY: "any", _SAME: "value"}.get(kind, kind) for kind in signature.parameters]
+    kinds = [{_ANY_KIND: "any", _SAME_KIND: "value"}.get(kind, kind) for kind in signature.parameters]
     if signature.operation == "choose":
         return "if(condition, value, other value), with values of one kind"
     if name in OPERATORS:
@@ -387,10 +399,10 @@ def _write_usage(name: str, signature: Signature) -> str:
 def _unknown_function(node: FunctionCall) -> ExpressionError:
     """Make the error for a function that does not exist, with a guess at what is meant."""
     name = node.name
-    if name in _CLOCKS:
+    if name in _CLOCK_FUNCTIONS:
         allowed = "what is in the file: the same file gives the same result whenever it runs"
         return ExpressionError(f"calls {name}", node.at, allowed)
-    meant = _ELSEWHERE.get(name.casefold()) or _find_nearest(name.casefold(), FUNCTIONS)
+    meant = _NAMES_ELSEWHERE.get(name.casefold()) or _find_nearest(name.casefold(), FUNCTIONS)
     guess = f"; did you mean {meant}?" if meant else ""
     return ExpressionError(f"calls {name[:60]}, which is not a function{guess}", node.at, ", ".join(FUNCTIONS))
 

@@ -63,6 +63,7 @@ class CellError(str):
     __slots__ = ()
 
     def __new__(cls, text: str) -> Self:
+        """Make the cell of an error by its code, in any case; an unknown code becomes `#VALUE!`."""
         code = text.strip().upper()
         return super().__new__(cls, code if code in ERROR_CODES else OTHER_ERROR)
 
@@ -74,6 +75,7 @@ class Shown(int):
     shown: str
 
     def __new__(cls, number: int, shown: str = "") -> Self:
+        """Make a number that is shown as a text; by default its digits."""
         value = super().__new__(cls, number)
         value.shown = shown or str(number)
         return value
@@ -261,7 +263,9 @@ class Remark:
 class Remarking(Protocol):
     """A sheet that reports ambiguous rows after reading."""
 
-    def remarks(self) -> list[Remark]: ...
+    def remarks(self) -> list[Remark]:
+        """Return what was ambiguous in the rows read so far."""
+        ...
 
 
 @runtime_checkable
@@ -276,7 +280,9 @@ class SizedSheet(Protocol):
 class BookSource(Protocol):
     """The open file behind a book."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the file."""
+        ...
 
 
 class Book:
@@ -292,6 +298,7 @@ class Book:
         source: BookSource,
         choices: Sequence[ReadingChoice] = (),
     ) -> None:
+        """Describe an open file. `notes`: what the reader found out, for artifact.json. `source` is closed with it."""
         self.format: Format = file_format
         self.reader = reader
         self.sheets = sheets
@@ -300,6 +307,7 @@ class Book:
         self._source = source
 
     def close(self) -> None:
+        """Close the file; its sheets can no longer be read."""
         self._source.close()
 
     def __enter__(self) -> Self:
@@ -318,7 +326,7 @@ class RowBuilder:
     """Builds one row at a time from its cells, and raises InputUnreadable beyond the limits of a sheet."""
 
     def __init__(self, limits: ReadLimits, on_twice: Callable[[int, int], None] | None = None) -> None:
-        """`on_twice` is called with the row and column of a cell that has two values."""
+        """Start without a row. `on_twice` is called with the row and column of a cell that has two different values."""
         self._limits = limits
         self._number = 0
         self._values: dict[int, Value] = {}
@@ -329,9 +337,9 @@ class RowBuilder:
         """Start a row; returns the previous one, or None if it has no value."""
         if not 0 < number <= self._limits.max_rows:
             raise errors.damaged(f"a row number over {self._limits.max_rows}, the limit of a sheet")
-        done = self.done()
+        previous_row = self.finish()
         self._number = number
-        return done
+        return previous_row
 
     def put(self, column: int, value: Value) -> None:
         """Set a cell of the open row; a blank never replaces a value."""
@@ -342,7 +350,7 @@ class RowBuilder:
                 self._on_twice(self._number, column)
             self._values[column] = value  # of two cells with one address the later wins, unless it is blank
 
-    def done(self) -> Row | None:
+    def finish(self) -> Row | None:
         """Finish the open row: return it, or None if it has no value, and forget its cells."""
         if not self._values:
             return None
@@ -360,7 +368,8 @@ class RowBuilder:
 def ascending(
     rows: Iterable[Row], limits: ReadLimits, on_twice: Callable[[int, int], None] | None = None
 ) -> Iterator[Row]:
-    """Sort the rows of a sheet that stores them out of order; rows with one number are joined."""
+    """Yield the rows of a sheet that stores them out of order sorted by number; rows with one number are joined. Raises
+    InputUnreadable if they are too many. `on_twice`: as for `RowBuilder`."""
     rows_by_number: dict[int, list[Value]] = {}
     slots = 0
     for number, values in rows:
@@ -390,7 +399,7 @@ class OutOfOrder(Exception):  # an event, not an error
 
 
 def blocks_of(sheet: Sheet) -> Iterator[Block]:
-    """Return a sheet's rows by column; the first call may raise ``OutOfOrder``."""
+    """Return a sheet's rows by column, from its start; the first call for a sheet may raise ``OutOfOrder``."""
     return sheet.blocks() if isinstance(sheet, Columnar) else turned(sheet.rows())
 
 
@@ -432,9 +441,11 @@ def join_blocks(blocks: Iterable[Block]) -> Iterator[Block]:
         yield Block(numbers, columns)
 
 
-_LISTED = 300_000  # strings kept unpacked; values that repeat come early in the part, so most lookups hit these
+_MOST_LISTED_STRINGS = (
+    300_000  # strings kept unpacked; values that repeat come early in the part, so most lookups hit these
+)
 _LISTED_CHARACTERS = 32 * 1024 * 1024
-_PLAIN = frozenset({str, type(None)})
+_PLAIN_TYPES = frozenset({str, type(None)})
 
 
 class SharedStrings:
@@ -444,6 +455,7 @@ class SharedStrings:
     """
 
     def __init__(self, limits: ReadLimits) -> None:
+        """Start without strings."""
         self.listed: list[str | None] = []
         self.noted: dict[int, str] = {}  # texts with something to report about their cells
         self._packed = bytearray()
@@ -462,11 +474,11 @@ class SharedStrings:
 
     def extend(self, strings: list[str | None]) -> None:
         """Add strings in their order; raises InputUnreadable if they take too much memory."""
-        if not _PLAIN.issuperset(map(type, strings)):
+        if not _PLAIN_TYPES.issuperset(map(type, strings)):
             self.noted |= {
                 index: text for index, text in enumerate(strings, len(self)) if text and text.__class__ is not str
             }
-        if len(self.listed) < _LISTED and self._characters < _LISTED_CHARACTERS and len(self._ends) == 1:
+        if len(self.listed) < _MOST_LISTED_STRINGS and self._characters < _LISTED_CHARACTERS and len(self._ends) == 1:
             self.listed += strings
             self._characters += sum(map(len, filter(None, strings)))
             strings = []

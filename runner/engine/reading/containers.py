@@ -14,12 +14,12 @@ from isal import isal_zlib
 from runner.engine.reading import errors
 from runner.engine.reading.books import ReadLimits
 
-_END = b"PK\x05\x06"
-_CENTRAL = b"PK\x01\x02"
-_LOCAL = b"PK\x03\x04"
+_END_MARK = b"PK\x05\x06"
+_DIRECTORY_MARK = b"PK\x01\x02"
+_LOCAL_MARK = b"PK\x03\x04"
 _END_SEARCH = 66_000  # the end record and its longest comment
-_READ = 64 * 1024
-_INFLATE = 256 * 1024
+_READ_BYTES = 64 * 1024
+_INFLATE_BYTES = 256 * 1024
 _MAX_DIRECTORY = 16 * 1024 * 1024
 _STORED, _DEFLATED = 0, 8
 _INFLATE_ERROR: Any = isal_zlib.error  # its stub calls it an instance
@@ -42,6 +42,7 @@ class ZipArchive:
     """The parts of one zip by name; ``what`` names the file in errors."""
 
     def __init__(self, file: BinaryIO, limits: ReadLimits, *, what: str) -> None:
+        """Read the zip's directory; raises InputUnreadable for one that is broken, or that no workbook has."""
         self._file = file
         self._limits = limits
         self.what = what
@@ -107,7 +108,7 @@ class ZipArchive:
         inflate: Any = isal_zlib.decompressobj(-15) if entry.method == _DEFLATED else None
         while left > 0:
             self._file.seek(position)
-            raw = self._file.read(min(_READ, left))
+            raw = self._file.read(min(_READ_BYTES, left))
             if not raw:
                 raise errors.truncated(self.what)
             position += len(raw)
@@ -117,7 +118,7 @@ class ZipArchive:
                 continue
             while raw:
                 try:
-                    piece = inflate.decompress(raw, _INFLATE)
+                    piece = inflate.decompress(raw, _INFLATE_BYTES)
                 except _INFLATE_ERROR as error:
                     raise errors.damaged(f"its part {_printable(entry.name)} cannot be decompressed") from error
                 if piece:
@@ -134,7 +135,7 @@ class ZipArchive:
         header = self._file.read(30)
         if len(header) < 30:
             raise errors.truncated(self.what)
-        if header[:4] != _LOCAL:
+        if header[:4] != _LOCAL_MARK:
             raise errors.damaged(f"its part {_printable(entry.name)} is not at the offset in the zip directory")
         name_length, extra_length = struct.unpack_from("<HH", header, 26)
         return entry.offset + 30 + int(name_length) + int(extra_length)
@@ -144,7 +145,7 @@ class ZipArchive:
         start = max(0, self._length - _END_SEARCH)
         self._file.seek(start)
         tail = self._file.read(_END_SEARCH)
-        end_record = tail.rfind(_END)
+        end_record = tail.rfind(_END_MARK)
         if end_record < 0 or len(tail) - end_record < 22:
             raise errors.truncated(self.what)
         count, size, offset = struct.unpack_from("<10xHII", tail, end_record)
@@ -160,8 +161,8 @@ class ZipArchive:
         return list(self._parse_directory(self._file.read(size), count, shift))
 
     def _find_directory(self, end_at: int, small: tuple[int, int, int]) -> tuple[int, int, int, int]:
-        """Return count, size and offset of a directory with 64-bit numbers, and its end record; otherwise the `small`
-        ones."""
+        """Return count, size and offset of a directory with 64-bit numbers, and where its end record is; without one
+        the `small` numbers, and `end_at`."""
         self._file.seek(max(0, end_at - 20))
         locator = self._file.read(20)
         if len(locator) < 20 or locator[:4] != b"PK\x06\x07":
@@ -180,7 +181,7 @@ class ZipArchive:
         """Yield the entries of the central directory. `shift`: bytes before the zip."""
         position = 0
         for _ in range(count):
-            if raw[position : position + 4] != _CENTRAL or len(raw) - position < 46:
+            if raw[position : position + 4] != _DIRECTORY_MARK or len(raw) - position < 46:
                 raise errors.damaged("its zip directory is broken")
             flags, method, crc, stored, size, name_len, extra_len, note_len, offset = struct.unpack_from(
                 "<8xHH4xIIIHHH8xI", raw, position
@@ -213,7 +214,8 @@ class ZipArchive:
 
 
 def _wide_sizes(extra: bytes, size: int, stored: int, offset: int) -> tuple[int, int, int]:
-    """Decode the extra field: it holds, in this order, the sizes that need more than 32 bits."""
+    """Return the size, the stored size and the offset of a part, those that need more than 32 bits from its extra
+    field, which holds them in this order."""
     position = 0
     while position + 4 <= len(extra):
         kind, length = struct.unpack_from("<HH", extra, position)
@@ -230,7 +232,7 @@ def _drain_decompressor(inflate: Any, entry: Entry) -> Iterator[bytes]:
     """Yield what the decompressor still holds after the last byte of a part."""
     while not inflate.eof:
         try:
-            piece = inflate.decompress(b"", _INFLATE)
+            piece = inflate.decompress(b"", _INFLATE_BYTES)
         except _INFLATE_ERROR as error:
             raise errors.damaged(f"its part {_printable(entry.name)} cannot be decompressed") from error
         if not piece:
@@ -253,9 +255,12 @@ def is_opendocument(archive: ZipArchive) -> bool:
 
 
 MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_FREE = 0xFFFFFFFA  # this and above are marks, not sectors
+_FREE_SECTOR = 0xFFFFFFFA  # this and above are marks, not sectors
 _MAX_ENTRIES = 20_000
-_MINI = 64
+_MINI_SECTOR_BYTES = 64
+_HEADER_BYTES = 512
+_ENTRY_BYTES = 128  # of the directory
+_STORAGE, _STREAM, _ROOT = 1, 2, 5  # kinds of entries
 
 
 class Container:
@@ -265,24 +270,27 @@ class Container:
     """
 
     def __init__(self, file: BinaryIO, limits: ReadLimits) -> None:
+        """Read the container's header, tables and directory; raises InputUnreadable for one that is broken."""
         self._file = file
         file.seek(0, 2)
         self._length = file.tell()
         if self._length > limits.max_loaded_bytes:
             raise errors.too_large(f"it has {self._length} bytes; the limit for .xls is {limits.max_loaded_bytes}")
         file.seek(0)
-        header = file.read(512)
-        if len(header) < 512:
+        header = file.read(_HEADER_BYTES)
+        if len(header) < _HEADER_BYTES:
             raise errors.truncated("an OLE container")
+        # Logarithms of the sizes of sectors; the first sector of the directory; then, of small streams, the size from
+        # which they are not small, the first sector of their table, its count, and the first sector of further tables.
         shift, mini_shift = struct.unpack_from("<HH", header, 30)
         if shift not in (9, 12) or mini_shift != 6:
             raise errors.damaged("its container's header is broken")
         self._sector = 1 << shift
         self._per_sector = self._sector // 4
         (first_directory,) = struct.unpack_from("<I", header, 48)
-        self._cutoff, first_mini, _, first_more, _ = struct.unpack_from("<IIIII", header, 56)
-        self._fat = self._read_fat(header, first_more)
-        self._mini_fat = self._table(self._chain_bytes(first_mini)) if first_mini < _FREE else []
+        self._smallest_in_sectors, first_mini, _, first_more, _ = struct.unpack_from("<IIIII", header, 56)
+        self._next_sectors = self._read_fat(header, first_more)
+        self._next_mini_sectors = self._numbers_of(self._chain_bytes(first_mini)) if first_mini < _FREE_SECTOR else []
         self.streams: dict[str, tuple[int, int]] = {}
         self._mini_stream = b""
         self._read_directory(self._chain_bytes(first_directory))
@@ -294,7 +302,7 @@ class Container:
     def read(self, name: str) -> bytes:
         """Return the whole stream with this name."""
         first, size = self.streams[name]
-        raw = self._mini_bytes(first) if size < self._cutoff else self._chain_bytes(first)
+        raw = self._mini_bytes(first) if size < self._smallest_in_sectors else self._chain_bytes(first)
         if len(raw) < size:
             raise errors.truncated("an OLE container")
         return raw[:size]
@@ -309,28 +317,28 @@ class Container:
 
     def _read_fat(self, header: bytes, next_table: int) -> list[int]:
         """Read the table of all sectors: for each the next one of its chain."""
-        fat_sectors = [sector for sector in struct.unpack_from("<109I", header, 76) if sector < _FREE]
+        fat_sectors = [sector for sector in struct.unpack_from("<109I", header, 76) if sector < _FREE_SECTOR]
         tables = 0
-        while next_table < _FREE:
+        while next_table < _FREE_SECTOR:
             entries = struct.unpack(f"<{self._per_sector}I", self._sector_bytes(next_table))
-            fat_sectors += [sector for sector in entries[:-1] if sector < _FREE]
+            fat_sectors += [sector for sector in entries[:-1] if sector < _FREE_SECTOR]
             next_table = entries[-1]
             tables += 1
             if tables * self._sector > self._length:
                 raise errors.damaged("its container's tables are circular")
         if len(fat_sectors) * self._sector > self._length:
             raise errors.truncated("an OLE container")
-        return self._table(b"".join(self._sector_bytes(sector) for sector in fat_sectors))
+        return self._numbers_of(b"".join(self._sector_bytes(sector) for sector in fat_sectors))
 
-    def _table(self, raw: bytes) -> list[int]:
-        """Bytes as 32-bit numbers."""
+    def _numbers_of(self, raw: bytes) -> list[int]:
+        """Decode bytes as 32-bit numbers; a rest of fewer bytes is left out."""
         count = len(raw) // 4
         return list(struct.unpack(f"<{count}I", raw[: count * 4]))
 
     def _follow_chain(self, sector: int, table: list[int]) -> Iterator[int]:
         """Yield the sectors of a chain in order; raises if it leads outside the file or in a circle."""
         steps_left = len(table)
-        while sector < _FREE:
+        while sector < _FREE_SECTOR:
             if sector >= len(table):
                 raise errors.truncated("an OLE container")
             if steps_left <= 0:
@@ -343,7 +351,7 @@ class Container:
         """Read the chain; consecutive sectors are read at once."""
         parts: list[bytes] = []
         start = end = -1
-        for sector in self._follow_chain(first, self._fat):
+        for sector in self._follow_chain(first, self._next_sectors):
             if sector != end:
                 parts.append(self._read_sectors(start, end))
                 start = sector
@@ -366,37 +374,38 @@ class Container:
         """Return the bytes of a chain of mini sectors, in which small streams are stored."""
         stream = self._mini_stream
         return b"".join(
-            stream[sector * _MINI : (sector + 1) * _MINI] for sector in self._follow_chain(first, self._mini_fat)
+            stream[sector * _MINI_SECTOR_BYTES : (sector + 1) * _MINI_SECTOR_BYTES]
+            for sector in self._follow_chain(first, self._next_mini_sectors)
         )
 
     def _read_directory(self, raw: bytes) -> None:
         """Remember the streams of the root, and the stream that holds the mini sectors."""
-        count = min(len(raw) // 128, _MAX_ENTRIES)
+        count = min(len(raw) // _ENTRY_BYTES, _MAX_ENTRIES)
         at_root = self._entries_at_root(raw, count)
         for number in range(count):
-            offset = number * 128
+            offset = number * _ENTRY_BYTES
             (length,) = struct.unpack_from("<H", raw, offset + 64)
             kind = raw[offset + 66]
             first, size = struct.unpack_from("<II", raw, offset + 116)
             name = raw[offset : offset + max(min(length, 64) - 2, 0)].decode("utf-16-le", "replace")
-            if kind == 5:
-                self._mini_stream = self._chain_bytes(first) if first < _FREE else b""
+            if kind == _ROOT:
+                self._mini_stream = self._chain_bytes(first) if first < _FREE_SECTOR else b""
             elif at_root and number not in at_root:
                 continue
-            elif kind == 2:
+            elif kind == _STREAM:
                 self.streams.setdefault(name, (first, size))
-            elif kind == 1:
-                self.streams.setdefault(name + "/", (_FREE, 0))
+            elif kind == _STORAGE:
+                self.streams.setdefault(name + "/", (_FREE_SECTOR, 0))
 
     def _entries_at_root(self, raw: bytes, count: int) -> set[int]:
         """Return the entries directly below the root, a tree of siblings; empty if the tree is broken."""
         entries: set[int] = set()
-        pending = [struct.unpack_from("<I", raw, 76)[0]] if count and raw[66] == 5 else []
+        pending = [struct.unpack_from("<I", raw, 76)[0]] if count and raw[66] == _ROOT else []
         while pending:
             number = pending.pop()
             if number < count and number not in entries:
                 entries.add(number)
-                pending += struct.unpack_from("<II", raw, number * 128 + 68)
+                pending += struct.unpack_from("<II", raw, number * _ENTRY_BYTES + 68)
         return entries
 
 

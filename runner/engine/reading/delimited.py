@@ -23,13 +23,13 @@ from runner.engine.reading.books import (
     Visibility,
     rows_of,
 )
-from runner.engine.reading.kinds import LEAST
+from runner.engine.reading.kinds import LEAST_VALUES
 from runner.engine.reading.records import Dialect, Records, Trouble, Troubles, line_blocks
 from runner.engine.reading.reshaping import Reshaper, unquoted_blocks
 
 _SAMPLE_LINES: Final = 2_000
 _SAMPLE_CHARS: Final = 512 * 1024
-_SPOILED: Final = {"replace": re.compile("\ufffd"), "surrogateescape": re.compile("[\udc80-\udcff]")}
+_SPOILED_SIGNS: Final = {"replace": re.compile("\ufffd"), "surrogateescape": re.compile("[\udc80-\udcff]")}
 _REMARKS: Final[dict[Trouble, str]] = {
     "open_quote": "a quote opens a field here and never closes it; it was read as a plain character",
     "stray_quote": "a quote inside a quoted field is not doubled; it was read as part of the value",
@@ -51,8 +51,8 @@ _REMEDIES: Final[dict[Trouble, str]] = {
     "line_joined": "quote values that contain line breaks",
     "delimiter_mixed": "use one delimiter in the whole file",
 }
-_WIDE: Final = 3  # columns of a header from which a row without the last cell is no note
-_SHOWN: Final = {"\t": "tab", " ": "blank"}
+_LEAST_WIDTH: Final = 3  # columns of a header from which a row without the last cell is no note
+_SIGN_IN_WORDS: Final = {"\t": "tab", " ": "blank"}
 
 
 class DelimitedSheet:
@@ -66,6 +66,7 @@ class DelimitedSheet:
         dialect: Dialect,
         limits: ReadLimits,
     ) -> None:
+        """Prepare to read the file from its start, by its encoding and its dialect."""
         self.name = name
         self.index = 0
         self.visibility: Visibility = "visible"
@@ -101,7 +102,11 @@ class DelimitedSheet:
                 yield from _to_block(rows_above, pending[:BLOCK])
                 rows_above += BLOCK
                 del pending[:BLOCK]
-        if widths_below == {header_width - 1} and header_width >= _WIDE and rows_above + len(pending) > LEAST:
+        if (
+            widths_below == {header_width - 1}
+            and header_width >= _LEAST_WIDTH
+            and rows_above + len(pending) > LEAST_VALUES
+        ):
             self._troubles.add("short_row", 1)
         yield from _to_block(rows_above, pending)
 
@@ -121,18 +126,19 @@ class DelimitedSheet:
 
     def _read_batches(self) -> Iterator[list[list[str]]]:
         """Yield the records of the file from its start, batch by batch."""
-        with _Text(self._file, self._encoding) as text:
+        with _OpenText(self._file, self._encoding) as text:
             for _ in range(self._dialect.skip_lines):
                 text.readline()
             lines = unquoted_blocks(line_blocks(text)) if self._dialect.in_quotes else line_blocks(text)
-            records = Records(lines, self._dialect, spoiled=_SPOILED.get(self._encoding.errors))
+            records = Records(lines, self._dialect, spoiled=_SPOILED_SIGNS.get(self._encoding.errors))
             self._troubles = records.troubles
             self._reshaper = Reshaper(self._dialect, records.troubles)
             yield from filter(None, records.batches())
 
 
 def _to_block(above: int, records: list[list[str]]) -> Iterator[Block]:
-    """Turn the non-blank records into a block of columns; nothing if there are none."""
+    """Turn the non-blank records into a block of columns; nothing if there are none. `above`: how many records are
+    before them."""
     numbers = list(range(above + 1, above + len(records) + 1))
     filled = list(map(any, records))
     if not all(filled):
@@ -153,10 +159,11 @@ def _refuse_size(above: int, widths: list[int], cells: int, limits: ReadLimits) 
     return errors.too_large(f"{cells:,} cells up to row {above + len(widths)}; the limit is {limits.max_cells:,}")
 
 
-class _Text:
+class _OpenText:
     """The file as text from its start; leaving the context does not close the file."""
 
     def __init__(self, file: BinaryIO, encoding: encodings.Encoding) -> None:
+        """Go to the start of the file."""
         file.seek(0)
         self._text = io.TextIOWrapper(file, encoding=encoding.name, errors=encoding.errors, newline="")
 
@@ -201,7 +208,7 @@ def _read_sample(file: BinaryIO, encoding: encodings.Encoding) -> tuple[list[str
     """Return the first lines, and whether there are more."""
     lines: list[str] = []
     characters = 0
-    with _Text(file, encoding) as text:
+    with _OpenText(file, encoding) as text:
         for block in line_blocks(text):
             lines += block
             characters += sum(map(len, block))
@@ -229,12 +236,12 @@ def _delimiter_choice(dialect: Dialect) -> Iterator[ReadingChoice]:
     """Yield the choice of a delimiter, if another one fits nearly as well."""
     if dialect.sure and dialect.evidence.get(dialect.rival, 0) < 2:
         return
-    chosen, rival = (_SHOWN.get(sign, sign) for sign in (dialect.delimiter, dialect.rival))
+    chosen, rival = (_SIGN_IN_WORDS.get(sign, sign) for sign in (dialect.delimiter, dialect.rival))
     other = f"{rival} would split them as well" if rival else "not every line has one"
     yield ReadingChoice(
         kind="delimiter",
         chosen=chosen,
-        evidence={_SHOWN.get(sign, sign): count for sign, count in dialect.evidence.items()},
+        evidence={_SIGN_IN_WORDS.get(sign, sign): count for sign, count in dialect.evidence.items()},
         sure=dialect.sure,
         settle=_manifest_line(delimiter=dialect.delimiter),
         message=f"columns were split at each {chosen}, but {other}",

@@ -11,13 +11,13 @@ from runner.engine.reading.records import Dialect, Records
 from runner.engine.reading.reshaping import whole_lines
 
 _DELIMITERS: Final = {",": 1.0, ";": 1.0, "\t": 1.0, "|": 1.0, " ": 0.4}  # how common each is
-_RARE: Final = dict.fromkeys("#^~:¦§\x1f\x1e\x01", 0.5)  # only if every line agrees
-_ROWS: Final = 400
-_HEAD: Final = 10
-_LONG: Final = 300  # characters in quotes that are looked for
-_INSIDE: Final = 0.1  # weight of a delimiter that the first line lacks while another splits every line
-_CLOSE: Final = 0.9  # a rival with this share of the best score makes the choice a guess
-_KNOWN = re.compile(
+_RARE_DELIMITERS: Final = dict.fromkeys("#^~:¦§\x1f\x1e\x01", 0.5)  # only if every line agrees
+_ROWS_SCORED: Final = 400
+_HEAD_LINES: Final = 10
+_LONGEST_QUOTED: Final = 300  # characters in quotes that are looked for
+_WEIGHT_INSIDE_VALUES: Final = 0.1  # weight of a delimiter that the first line lacks while another splits every line
+_CLOSE_SHARE: Final = 0.9  # a rival with this share of the best score makes the choice a guess
+_DATA_LIKE = re.compile(
     r"""\s*(?:
         [-+(]?\s?[$€£¥]?\s?\d[\d.,'\u00a0 ]*(?:[eE][-+]?\d+)?\s?[%€$£]?\)?   # numbers and money
       | \d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?Z?)?   # dates
@@ -27,8 +27,8 @@ _KNOWN = re.compile(
     )?\s*""",
     re.VERBOSE,
 )
-_QUOTES: Final = ("open_quote", "stray_quote", "undecodable")
-_SEP_LINE = re.compile(r'\ufeff?"?sep=(.)"?[\r\n]*$', re.IGNORECASE)
+_QUOTE_TROUBLES: Final = ("open_quote", "stray_quote", "undecodable")
+_SEP_LINE = re.compile(r'\ufeff?"?sep=(?P<delimiter>.)"?[\r\n]*$', re.IGNORECASE)
 
 
 def detect(
@@ -40,10 +40,10 @@ def detect(
     detected.
     """
     sep_line = _SEP_LINE.match(lines[0]) if lines else None
-    skip = 1 if sep_line and (delimiter is None or delimiter == sep_line[1]) else 0
+    skip = 1 if sep_line and (delimiter is None or delimiter == sep_line["delimiter"]) else 0
     sample = [line.lstrip("\ufeff") for line in lines[skip:] if line.strip("\ufeff \t\r\n")]
     if sep_line and delimiter is None:
-        delimiter = sep_line[1]
+        delimiter = sep_line["delimiter"]
     if quote is None and (bare := whole_lines(sample)) is not None:
         inner = detect(bare, name=name, is_cut=is_cut, delimiter=delimiter)
         return replace(inner, skip_lines=skip, in_quotes=True)
@@ -68,8 +68,8 @@ def _choose_attempt(
 
     A few records above many lines of text: the end of a report, or an unbalanced quote.
     """
-    may_use_head = delimiter is None and len(sample) > _HEAD
-    for lines in (sample, sample[:_HEAD]) if may_use_head else (sample,):
+    may_use_head = delimiter is None and len(sample) > _HEAD_LINES
+    for lines in (sample, sample[:_HEAD_LINES]) if may_use_head else (sample,):
         attempts = _try_all(lines, name, delimiter, quote)
         best = max(attempts, key=lambda attempt: attempt.score, default=None)
         if best is not None and (best.score > 0 or delimiter is not None):
@@ -87,7 +87,7 @@ def _with_evidence(dialect: Dialect, best: "_Attempt", attempts: list["_Attempt"
         return replace(dialect, sure=False, evidence={best.delimiter: best.agreeing}) if is_guess else dialect
     return replace(
         dialect,
-        sure=not is_guess and rival.score < _CLOSE * best.score,
+        sure=not is_guess and rival.score < _CLOSE_SHARE * best.score,
         evidence={attempt.delimiter: attempt.agreeing for attempt in (best, rival)},
         rival=rival.delimiter,
     )
@@ -97,7 +97,7 @@ def _try_all(sample: list[str], name: str, delimiter: str | None, quote: str | N
     """Try every possible combination of delimiter and quote on the sample."""
     tried = [
         _Attempt(sample, sign, quote_sign, weight * (1.001 if sign == _by_name(name) else 1))
-        for sign, weight in ({**_DELIMITERS, **_RARE} if delimiter is None else {delimiter: 1.0}).items()
+        for sign, weight in ({**_DELIMITERS, **_RARE_DELIMITERS} if delimiter is None else {delimiter: 1.0}).items()
         if delimiter is not None or _is_possible(sample, sign)
         for quote_sign in (_possible_quotes(sample, sign) if quote is None else [quote])
         if quote_sign != sign
@@ -105,7 +105,7 @@ def _try_all(sample: list[str], name: str, delimiter: str | None, quote: str | N
     # A character that splits every line is a delimiter; one that is absent from the first line is part of values.
     if any(sign.splits_all and sign.delimiter in _DELIMITERS for sign in tried):
         for sign in tried:
-            sign.score *= 1.0 if sign.splits_first else _INSIDE
+            sign.score *= 1.0 if sign.splits_first else _WEIGHT_INSIDE_VALUES
     return tried
 
 
@@ -116,11 +116,11 @@ def _by_name(name: str) -> str:
 
 def _is_possible(sample: list[str], delimiter: str) -> bool:
     """Whether a rare delimiter is possible: it is in the first line, and not part of times and addresses."""
-    if delimiter not in _RARE:
+    if delimiter not in _RARE_DELIMITERS:
         return True
     if not sample or delimiter not in sample[0] or len(sample) < 2:
         return False
-    return delimiter != ":" or not re.search(r"https?://|\d:\d\d|: ", "".join(sample[:_ROWS]))
+    return delimiter != ":" or not re.search(r"https?://|\d:\d\d|: ", "".join(sample[:_ROWS_SCORED]))
 
 
 def _possible_quotes(sample: list[str], delimiter: str) -> list[str]:
@@ -136,7 +136,7 @@ def _possible_quotes(sample: list[str], delimiter: str) -> list[str]:
     closed = len(re.findall(rf"'[ \t]*(?=[\r\n]|$|{escaped})", text))
     if not opened or not closed or doubles >= opened:
         return ['"']
-    limit = f"{{0,{_LONG}}}"
+    limit = f"{{0,{_LONGEST_QUOTED}}}"
     wrapped = len(re.findall(rf"{before}'[^\r\n]{limit}?'[ \t]*(?=[\r\n]|$|{escaped})", text, re.MULTILINE))
     doubled = re.search(rf"{before}'[^'\r\n]+''(?:[^']|''){limit}'[ \t]*(?=[\r\n]|$|{escaped})", text, re.MULTILINE)
     if wrapped >= 0.9 * opened and (wrapped > len(sample) / 2 or doubled):
@@ -175,7 +175,7 @@ def _count_irregular(sample: list[str], dialect: Dialect, *, is_cut: bool) -> tu
     """Count the records that are irregular, and return the dialect with the width of most others."""
     records = Records([list(sample)], dialect, is_cut=is_cut)
     widths = [len(record) for batch in records.batches() for record in batch]
-    troubled = {row for kind, rows in records.troubles.rows.items() if kind in _QUOTES for row in rows}
+    troubled = {row for kind, rows in records.troubles.rows.items() if kind in _QUOTE_TROUBLES for row in rows}
     regular = Counter(width for row, width in enumerate(widths, 1) if row not in troubled)
     if not regular:
         return len(troubled), dialect
@@ -187,10 +187,11 @@ class _Attempt:
     """A delimiter and a quote, tried on the sample."""
 
     def __init__(self, sample: list[str], delimiter: str, quote: str, weight: float) -> None:
+        """Split the sample and score it; `weight`: how common the delimiter is."""
         self.delimiter = delimiter
         self.quote = quote
-        self.width = 1
-        self.agreeing = 0
+        self.width = 1  # fields of most rows
+        self.agreeing = 0  # rows of that width
         self.splits_first = self.splits_all = False  # splits the first line; splits every line into equally many fields
         self.is_single_headed = False  # one field over lines of two: a title, or the header of a single column
         self.score = weight * self._score_rows(sample)
@@ -207,7 +208,7 @@ class _Attempt:
         rows: list[list[str]] = []
         for row in reader:
             rows.append(row)
-            if len(rows) == _ROWS:
+            if len(rows) == _ROWS_SCORED:
                 return rows
         if len(rows) > 3 and self.quote and "\n" in rows[-1][-1] + (rows[-1][-2] if len(rows[-1]) > 1 else ""):
             rows.pop()  # incomplete: the sample ends, or a quote never closes
@@ -229,13 +230,13 @@ class _Attempt:
         cells = [cell for row in rows if len(row) > 1 for cell in row]
         if len(rows) - widths[1] <= len(rows) / 10:
             return 0.0  # rare: punctuation in a sentence
-        if self.delimiter == " " and not self._is_spaced(rows, sample[:_ROWS]):
+        if self.delimiter == " " and not self._is_spaced(rows, sample[:_ROWS_SCORED]):
             return 0.0
-        if self.delimiter in _RARE and not self._separates_all(rows, sample):
+        if self.delimiter in _RARE_DELIMITERS and not self._separates_all(rows, sample):
             return 0.0
         alike = math.hypot(*widths.values()) / len(rows)  # 1 if all rows agree; one large group beats many small ones
         spread = sum(count * (width - 1) / width for width, count in widths.items()) / len(rows)
-        known = sum(_KNOWN.fullmatch(cell[:200]) is not None for cell in cells) / len(cells)
+        known = sum(_DATA_LIKE.fullmatch(cell[:200]) is not None for cell in cells) / len(cells)
         return alike * spread * (0.1 + known)
 
     def _separates_all(self, rows: list[list[str]], sample: list[str]) -> bool:
@@ -245,7 +246,7 @@ class _Attempt:
             return False
         if self.width > 2:
             return True
-        text = "".join(sample[:_ROWS])
+        text = "".join(sample[:_ROWS_SCORED])
         escaped = re.escape(self.delimiter)
         return (
             self.delimiter != ":"

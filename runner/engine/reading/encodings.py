@@ -79,7 +79,7 @@ _IMPLAUSIBLE: Final = re.compile(
     "|[aA][ew][aA]|[aA]ef|se"
 )
 _WORD: Final = re.compile("[^ ]+")
-_PLAIN: Final = frozenset("aA0.")
+_ASCII_CLASSES: Final = frozenset("aA0.")
 
 
 class WordCount(NamedTuple):
@@ -90,11 +90,13 @@ class WordCount(NamedTuple):
 
 
 def count_words(text: str) -> WordCount:
-    words = [word for word in _WORD.findall(text.translate(_CLASSES)) if not _PLAIN.issuperset(word)]
+    """Count the words of a text that have non-ASCII characters, and those of them that no language writes so."""
+    words = [word for word in _WORD.findall(text.translate(_CLASSES)) if not _ASCII_CLASSES.issuperset(word)]
     return WordCount(len(words), sum(_IMPLAUSIBLE.search(word) is not None for word in words))
 
 
 def _has_implausible_words(text: str) -> bool:
+    """Whether any word of a text is one that no language writes so."""
     return count_words(text).implausible > 0
 
 
@@ -148,7 +150,7 @@ def coherence(text: str) -> float:
     return max(shares) / total
 
 
-_MARKS: Final = (
+_BYTE_ORDER_MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -156,7 +158,7 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 # The encodings that chardet may choose from, by its own names, and how common each is among equals.
-_OLDER: Final = {
+_WEIGHT_OF_OLDER: Final = {
     "cp1252": 1.2, "iso8859-15": 1.2, "mac-roman": 1.0, "cp850": 1.0,
     "cp1250": 1.1, "iso8859-2": 1.1, "cp852": 1.0,
     "cp1251": 1.1, "koi8-r": 1.0, "koi8-u": 0.98, "cp866": 1.0, "iso8859-5": 1.0, "mac-cyrillic": 0.8,
@@ -165,30 +167,30 @@ _OLDER: Final = {
     "cp1257": 1.1, "iso8859-13": 1.1, "cp1258": 0.9, "cp874": 1.0,
     "cp932": 1.0, "euc_jis_2004": 1.0, "gb18030": 1.0, "big5hkscs": 1.0, "cp949": 1.0,
 }  # fmt: skip
-_ORDER: Final = {name: n for n, name in enumerate(_OLDER)}
+_PLACE_OF_OLDER: Final = {name: n for n, name in enumerate(_WEIGHT_OF_OLDER)}
 _EAST_ASIAN: Final = ("cp932", "euc_jp", "euc_jis_2004", "gb18030", "cp950", "big5hkscs", "cp949")
-_PLAINER: Final = {"big5hkscs": "cp950", "euc_jis_2004": "euc_jp"}  # the common encoding of such files
-_TWINS: Final = {  # Windows and ISO: nearly the same letters, a few at other codes
+_COMMON_SUBSET: Final = {"big5hkscs": "cp950", "euc_jis_2004": "euc_jp"}  # the common encoding of such files
+_WINDOWS_TWIN: Final = {  # Windows and ISO: nearly the same letters, a few at other codes
     "iso8859-15": "cp1252", "iso8859-2": "cp1250", "iso8859-7": "cp1253", "iso8859-9": "cp1254",
     "iso8859-13": "cp1257", "iso8859-8": "cp1255",
 }  # fmt: skip
-_BLOCK: Final = 1024 * 1024
-_SAMPLE: Final = 24 * 1024  # bytes that are ranked: distinct lines with non-ASCII bytes
-_CLOSE: Final = ((30, 0.85), (8, 0.5), (0, 0.3))  # non-ASCII bytes, and which share of the best score is close
-_COHERENT: Final = 4  # weight of the evidence that one language uses all the letters
-_HANDFUL: Final = 8  # non-ASCII bytes
+_BLOCK_BYTES: Final = 1024 * 1024
+_SAMPLE_BYTES: Final = 24 * 1024  # bytes that are ranked: distinct lines with non-ASCII bytes
+_CLOSE_SHARES: Final = ((30, 0.85), (8, 0.5), (0, 0.3))  # non-ASCII bytes, and which share of the best score is close
+_WEIGHT_OF_COHERENCE: Final = 4  # weight of the evidence that one language uses all the letters
+_FEW_HIGH_BYTES: Final = 8  # non-ASCII bytes
 _NEIGHBOURS: Final = (("cp1252", "cp1250"), ("cp850", "cp852"))
 _FEW_WIDE: Final = 30  # East Asian characters; fewer are valid in each other's encodings
 _MIN_WIDE: Final = 2
 # Tried only where a line begins: a long line without such bytes would be searched from each of its bytes.
-_LINE: Final = re.compile(rb"(?<![^\r\n])[^\r\n\x80-\xff]*+[\x80-\xff][^\r\n]*")
-_MANY: Final = 20  # UTF-8 characters that outweigh as many invalid places
+_LINE_WITH_HIGH_BYTE: Final = re.compile(rb"(?<![^\r\n])[^\r\n\x80-\xff]*+[\x80-\xff][^\r\n]*")
+_MANY_CHARACTERS: Final = 20  # UTF-8 characters that outweigh as many invalid places
 _HIGH_RUN: Final = re.compile(rb"[\x80-\xff]+")
 _COMMON_SIGNS: Final = frozenset("€£°§©®™“”‘’–—…½¼²³\xa0•·«»±µ×")
 _INNER_LETTER: Final = re.compile(r"[A-Za-z](?=[^\W\d_a-zA-Z])|[^\W\d_a-zA-Z](?=[A-Za-z])")
 _CONTROLS: Final = bytes(set(range(32)) - {10})
 _ESCAPES: Final = re.compile(rb"\x1b(?:\$[@B]|\$\([DOPQ]|\([IJ])")  # of ISO-2022-JP
-_ESCAPED: Final = ("iso2022_jp", "iso2022_jp_ext", "iso2022_jp_2004")
+_ENCODINGS_WITH_ESCAPES: Final = ("iso2022_jp", "iso2022_jp_ext", "iso2022_jp_2004")
 
 
 class Encoding(NamedTuple):
@@ -205,7 +207,7 @@ def detect(file: BinaryIO, *, declared: str | None = None) -> Encoding:
     """Detect the encoding. A byte-order mark decides; otherwise the file is streamed once, in constant memory."""
     file.seek(0)
     head = file.read(8192)
-    for mark, name in _MARKS:
+    for mark, name in _BYTE_ORDER_MARKS:
         if head.startswith(mark):
             return Encoding(name=name, sure=True, errors="replace")
     if declared is not None:
@@ -217,7 +219,7 @@ def detect(file: BinaryIO, *, declared: str | None = None) -> Encoding:
     valid, broken = scanned.valid, scanned.broken
     if not broken:
         return Encoding(name=_detect_escapes(file, scanned.sample) or "utf-8", sure=True)
-    if valid > 10 * broken or valid >= max(broken, _MANY):  # some bytes are broken, or pasted in
+    if valid > 10 * broken or valid >= max(broken, _MANY_CHARACTERS):  # some bytes are broken, or pasted in
         return Encoding(name="utf-8", sure=True, errors="surrogateescape")
     return _choose_likeliest(scanned.sample)
 
@@ -236,7 +238,7 @@ def _scan_as_utf8(file: BinaryIO) -> _Scanned:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     lines: dict[bytes, None] = {}
     size = broken = valid = 0
-    while block := file.read(_BLOCK):
+    while block := file.read(_BLOCK_BYTES):
         text = decoder.decode(block)
         if block.isascii():
             if not lines and _ESCAPES.search(block):
@@ -245,8 +247,8 @@ def _scan_as_utf8(file: BinaryIO) -> _Scanned:
         bad = max(text.count("\ufffd") - block.count(b"\xef\xbf\xbd"), 0)
         broken += bad
         valid += len(text) - len(text.encode("ascii", "ignore")) - bad
-        if size < _SAMPLE:
-            lines |= dict.fromkeys(_LINE.findall(block))
+        if size < _SAMPLE_BYTES:
+            lines |= dict.fromkeys(_LINE_WITH_HIGH_BYTE.findall(block))
             size = sum(map(len, lines))
     broken += decoder.decode(b"", final=True).count("\ufffd")
     return _Scanned(b"\n".join(lines), broken, valid)
@@ -256,11 +258,11 @@ def _detect_escapes(file: BinaryIO, sample: bytes) -> str | None:
     """Detect seven-bit Japanese between escapes, as mail and old Unix tools write it."""
     if sample != b"\x1b":
         return None
-    for name in _ESCAPED:
+    for name in _ENCODINGS_WITH_ESCAPES:
         decoder = codecs.getincrementaldecoder(name)("strict")
         file.seek(0)
         try:
-            while block := file.read(_BLOCK):
+            while block := file.read(_BLOCK_BYTES):
                 decoder.decode(block)
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
@@ -301,12 +303,14 @@ def _choose_likeliest(sample: bytes) -> Encoding:
 def _choose_best(rivals: Sequence[_Rival], sample: bytes) -> Encoding:
     """Choose the encoding of the most plausible text; sure if no other text is nearly as plausible."""
     same = [rival for rival in rivals if rival.text == rivals[0].text]
-    best = min(same, key=lambda rival: _ORDER.get(rival.name, -1))  # of those that give the same text, the most common
+    best = min(
+        same, key=lambda rival: _PLACE_OF_OLDER.get(rival.name, -1)
+    )  # of those that give the same text, the most common
     others = [rival for rival in rivals if rival.text != best.text]
     high = _high_bytes(sample)
-    near = next(share for few, share in _CLOSE if high >= few)
+    near = next(share for few, share in _CLOSE_SHARES if high >= few)
     close = [rival for rival in others if rival.score >= near * rivals[0].score]
-    if not close and high < _HANDFUL and _reads_in_a_neighbour(sample, best):
+    if not close and high < _FEW_HIGH_BYTES and _reads_in_a_neighbour(sample, best):
         return _guess(best.name, sure=False, evidence=_evidence([best, *others[:1]]))
     is_short = best.name in _EAST_ASIAN and _is_short(best, others)
     sure = not close and best.implausible * 4 <= best.words and not is_short
@@ -314,7 +318,7 @@ def _choose_best(rivals: Sequence[_Rival], sample: bytes) -> Encoding:
 
 
 def _evidence(rivals: Iterable[_Rival]) -> dict[str, int]:
-    """Plausible words by encoding."""
+    """Count the plausible words in the text of each encoding, by its name."""
     return {rival.name: rival.words - rival.implausible for rival in rivals}
 
 
@@ -390,10 +394,10 @@ def _is_half_width(sample: bytes) -> bool:
 
 def _whole_characters(sample: bytes) -> bytes:
     """Cut the sample to its limit, at a sign that is never part of a multibyte character."""
-    if len(sample) <= _SAMPLE:
+    if len(sample) <= _SAMPLE_BYTES:
         return sample
-    cut = max(sample.rfind(sign, 0, _SAMPLE) for sign in (b"\n", b",", b";", b"\t", b" "))
-    return sample[: cut if cut > 0 else _SAMPLE]
+    cut = max(sample.rfind(sign, 0, _SAMPLE_BYTES) for sign in (b"\n", b",", b";", b"\t", b" "))
+    return sample[: cut if cut > 0 else _SAMPLE_BYTES]
 
 
 def _rank_encodings(sample: bytes) -> list[_Rival]:
@@ -402,21 +406,23 @@ def _rank_encodings(sample: bytes) -> list[_Rival]:
 
     judged = b"\n" + sample.translate(None, _CONTROLS)  # keep chardet from seeing a magic number or binary data
     with own_libraries():  # it loads its models by their package's name
-        guesses = chardet.detect_all(judged, ignore_threshold=True, compat_names=False, include_encodings=list(_OLDER))
+        guesses = chardet.detect_all(
+            judged, ignore_threshold=True, compat_names=False, include_encodings=list(_WEIGHT_OF_OLDER)
+        )
     rivals: list[_Rival] = []
     best = 0.0
     for guess in guesses:  # from the most to the least confident
         name, confidence = str(guess["encoding"]), float(guess["confidence"])
-        if confidence * max(_OLDER.values()) < best / 4:
+        if confidence * max(_WEIGHT_OF_OLDER.values()) < best / 4:
             break
-        for decoder in (_PLAINER.get(name, name), name) if name in _OLDER else ():
+        for decoder in (_COMMON_SUBSET.get(name, name), name) if name in _WEIGHT_OF_OLDER else ():
             try:
                 text = sample.decode(decoder)
             except UnicodeDecodeError:
                 continue
             count = count_words(text)
             plausible = 1 - count.implausible / max(count.words, 1)
-            score = confidence * _OLDER[name] * plausible**3 * coherence(text) ** _COHERENT
+            score = confidence * _WEIGHT_OF_OLDER[name] * plausible**3 * coherence(text) ** _WEIGHT_OF_COHERENCE
             rivals.append(
                 _Rival(name=decoder, score=score, text=text, implausible=count.implausible, words=count.words)
             )
@@ -430,7 +436,11 @@ def _prefer_better_twin(rivals: list[_Rival]) -> list[_Rival]:
     best = rivals[0] if rivals else None
     if best is None:
         return rivals
-    pair = {best.name, _TWINS.get(best.name), *(iso for iso, windows in _TWINS.items() if windows == best.name)}
+    pair = {
+        best.name,
+        _WINDOWS_TWIN.get(best.name),
+        *(iso for iso, windows in _WINDOWS_TWIN.items() if windows == best.name),
+    }
     twins = [rival for rival in rivals if rival.name in pair]
     better = min(twins, key=lambda rival: rival.implausible)
     lesser = {rival.name for rival in twins if rival.implausible > better.implausible}

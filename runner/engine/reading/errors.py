@@ -8,6 +8,7 @@ class InputUnreadable(Exception):
     """
 
     def __init__(self, code: str, message: str, remedy: str) -> None:
+        """Say in sentences what is wrong with the file, and what to do."""
         super().__init__(f"{message} {remedy}")
         self.code = code
         self.message = message
@@ -22,10 +23,12 @@ SEND_AGAIN = "Send the file again; if the error persists, export it again from t
 
 
 def empty() -> InputUnreadable:
+    """Make the error for a file without bytes."""
     return InputUnreadable("empty", "The file is empty (0 bytes).", SEND_AGAIN)
 
 
 def no_content() -> InputUnreadable:
+    """Make the error for a file of zero bytes only."""
     return InputUnreadable("empty", "The file contains only zero bytes.", "Send the file again.")
 
 
@@ -40,18 +43,22 @@ def encrypted(what: str) -> InputUnreadable:
 
 
 def truncated(what: str) -> InputUnreadable:
+    """Make the error for a file that was cut; `what` it is: `a zip`."""
     return InputUnreadable("truncated", f"The file is {what} that ends too early.", "Upload the whole file again.")
 
 
 def not_a_spreadsheet(what: str, remedy: str = SAVE_AGAIN) -> InputUnreadable:
+    """Make the error for a file of another kind; `what` it is: `a PDF document`."""
     return InputUnreadable("not_a_spreadsheet", f"The file is {what}, not a spreadsheet.", remedy)
 
 
 def unsupported(what: str, remedy: str = SAVE_AGAIN) -> InputUnreadable:
+    """Make the error for a spreadsheet that we cannot read; `what` it is."""
     return InputUnreadable("unsupported", f"The file is {what}, a format that is not supported.", remedy)
 
 
 def damaged(what: str) -> InputUnreadable:
+    """Make the error for a file that contradicts its format; `what` is wrong."""
     return InputUnreadable("damaged", f"The file is damaged: {what}.", SAVE_AGAIN)
 
 

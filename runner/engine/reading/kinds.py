@@ -8,10 +8,10 @@ from typing import Any, Final, Literal
 Kind = Literal["number", "date", "code", "word", "other"]
 Class = Literal["number", "date", "code", "word", "any"]
 
-LEAST: Final = 3  # values that show what a column holds
-ALIKE: Final = 0.95  # share of them that agree
+LEAST_VALUES: Final = 3  # values that show what a column holds
+LEAST_ALIKE: Final = 0.95  # share of them that agree
 MONTH: Final = r"(?:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])[a-zé]{0,6}\.?"
-_MEMO: Final = 50_000
+_MAX_REMEMBERED: Final = 50_000
 _LONGEST: Final = 100  # characters of a number or a date
 _NUMBER = re.compile(r"[-+(]?\s?[$€£¥]?\s?\d[\d.,'\u00a0\u202f ]*(?:[eE][-+]?\d+)?\s?(?:[%€$£¥]|EUR|USD|GBP|CHF)?[)-]?")
 _DATE = re.compile(
@@ -28,7 +28,7 @@ class Kinds(dict[str, Kind]):
         """Work out the kind of a text; that of a long one is not remembered."""
         if len(text) > _LONGEST:
             return "code" if any(map(str.isdecimal, text[:_LONGEST])) else "word"
-        if len(self) >= _MEMO:
+        if len(self) >= _MAX_REMEMBERED:
             self.clear()
         kind = self[text] = _kind_with_digits(text.strip()) if any(map(str.isdecimal, text)) else "word"
         return kind
@@ -53,9 +53,9 @@ def _kind_with_digits(text: str) -> Kind:
 
 def class_of(kinds: Sequence[Kind]) -> Class:
     """Return what the values of a column have in common; a column of codes may hold numbers and dates."""
-    if len(kinds) < LEAST:
+    if len(kinds) < LEAST_VALUES:
         return "any"
-    least = ALIKE * len(kinds)
+    least = LEAST_ALIKE * len(kinds)
     for kind in ("number", "date", "word"):
         if kinds.count(kind) >= least:
             return kind

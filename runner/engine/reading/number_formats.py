@@ -23,8 +23,8 @@ _EPOCH = datetime(1899, 12, 30)  # noqa: DTZ001  # a sheet's times have no zone
 _EPOCH_1904 = datetime(1904, 1, 1)  # noqa: DTZ001
 _EPOCH_DAY = _EPOCH.toordinal()
 _MARCH_1900 = 61  # the first serial after 29 February 1900, which exists only in Excel
-_LAST = 2_958_466  # the first serial after 9999-12-31
-_EXACT = 2**53  # below this every whole number is exact in a double
+_END_OF_CALENDAR = 2_958_466  # the first serial after 9999-12-31
+_EXACT_WHOLE = 2**53  # below this every whole number is exact in a double
 
 
 def number_from_text(text: str) -> Value:
@@ -35,7 +35,7 @@ def number_from_text(text: str) -> Value:
         value = float(text)
     except ValueError:
         return text.strip() or None
-    if value.is_integer() and -_EXACT < value < _EXACT:
+    if value.is_integer() and -_EXACT_WHOLE < value < _EXACT_WHOLE:
         return int(value)
     if not math.isfinite(value):
         return CellError("#NUM!")
@@ -49,11 +49,11 @@ def moment(serial: float, *, epoch_1904: bool) -> datetime | None:
     """Convert a serial to its date and time, to the millisecond; None outside the calendar."""
     if epoch_1904:
         start = _EPOCH_1904
-        if not -1 < serial < _LAST - 1462:
+        if not -1 < serial < _END_OF_CALENDAR - 1462:
             return None
     else:
         start = _EPOCH
-        if not 0 <= serial < _LAST:
+        if not 0 <= serial < _END_OF_CALENDAR:
             return None
         if serial < 60:  # Excel counts a 29 February 1900, so earlier days are off by one
             serial += 1
@@ -65,7 +65,9 @@ def moment(serial: float, *, epoch_1904: bool) -> datetime | None:
 
 def date_value(serial: float, *, epoch_1904: bool) -> Value:
     """Convert a number in a date format: a date for whole days, a time below one day, else a datetime."""
-    if type(serial) is int and not epoch_1904 and _MARCH_1900 <= serial < _LAST:  # fast path for nearly all dates
+    if (
+        type(serial) is int and not epoch_1904 and _MARCH_1900 <= serial < _END_OF_CALENDAR
+    ):  # fast path for nearly all dates
         return date.fromordinal(_EPOCH_DAY + serial)
     is_whole = float(serial).is_integer()
     if not epoch_1904 and serial < 1:
@@ -101,10 +103,10 @@ def duration_value(serial: float) -> Value:
         return serial
 
 
-_ISO = re.compile(
+_ISO_MOMENT = re.compile(
     r"(?:(\d{4})-(\d{2})-(\d{2}))?T?(?:(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,40}))?)?)?(?:Z|[+-]00:?00)?"
 )
-_NEAR_MS = 2  # microseconds: the precision of a day number in a double
+_NEAR_MICROSECONDS = 2  # microseconds: the precision of a day number in a double
 
 
 def fraction_of(digits: str | None) -> timedelta:
@@ -116,12 +118,12 @@ def fraction_of(digits: str | None) -> timedelta:
         return timedelta(microseconds=int(digits.ljust(6, "0")))
     exact = round(int(digits) / 10 ** (len(digits) - 6))
     whole = round(exact, -3)
-    return timedelta(microseconds=whole if abs(exact - whole) <= _NEAR_MS else exact)
+    return timedelta(microseconds=whole if abs(exact - whole) <= _NEAR_MICROSECONDS else exact)
 
 
 def iso_value(text: str) -> Value:
     """Parse an ISO 8601 date cell (strict OOXML and ODS); others, and those with a zone, stay text."""
-    match = _ISO.fullmatch(text.strip())
+    match = _ISO_MOMENT.fullmatch(text.strip())
     if match is None:
         return text or None
     year, month, day, hour, minute, second, fraction = match.groups()
@@ -138,14 +140,14 @@ def iso_value(text: str) -> Value:
 
 Shower = Callable[[int], str | None]
 
-MOST: Final = 255  # characters of a format, Excel's limit
+MOST_CHARACTERS: Final = 255  # characters of a format, Excel's limit
 _TOKEN = re.compile(
     r"""(?P<section>;)|"(?P<quoted>[^"]*)"?|\\(?P<escaped>.)|_(?P<width>.)|\*.|\[(?P<bracket>[^\]]*)\]"""
     r"""|(?P<general>general)|(?P<digit>[0#?])|(?P<amount>[.,%/@]|e[+-])|(?P<other>.)""",
     re.IGNORECASE | re.DOTALL,
 )
-_CONDITION = re.compile(r"(<=|>=|<>|<|>|=)\s*(-?[0-9]{1,15}(?:\.0*)?)")
-_PROBES: Final = (7, 12_345, 123_456_789, -7)
+_CONDITION = re.compile(r"(?P<comparison><=|>=|<>|<|>|=)\s*(?P<bound>-?[0-9]{1,15}(?:\.0*)?)")
+_PROBE_NUMBERS: Final = (7, 12_345, 123_456_789, -7)
 _COMPARE: Final[dict[str, Callable[[int, float], bool]]] = {
     "<=": lambda a, b: a <= b,
     ">=": lambda a, b: a >= b,
@@ -166,6 +168,7 @@ class _Section:
     """One section of a number format: what it shows for positive, negative or zero numbers, or by a condition."""
 
     def __init__(self) -> None:
+        """Begin with a section that shows nothing, for any number."""
         self.parts: list[str | _Digit | None] = []  # literal text, a digit placeholder, or all digits
         self.condition: Callable[[int], bool] | None = None
         self.bound = 0  # of the condition
@@ -192,13 +195,14 @@ class _Section:
 
 def shower_of(code: str) -> Shower | None:
     """Return a function that renders whole numbers in this format; None if it shows only the digits, or an amount."""
-    if len(code) > MOST or (sections := _parse_sections(code)) is None:
+    if len(code) > MOST_CHARACTERS or (sections := _parse_sections(code)) is None:
         return None
 
     def show(number: int) -> str | None:
+        """Render a whole number; None if that is unknown or nothing."""
         return _show_by_sections(sections, number)
 
-    probes = {*_PROBES, *(section.bound for section in sections if section.condition)}
+    probes = {*_PROBE_NUMBERS, *(section.bound for section in sections if section.condition)}
     return show if any(show(probe) not in (None, str(probe)) for probe in probes) else None
 
 
@@ -235,9 +239,9 @@ def _parse_sections(code: str) -> list[_Section] | None:
 
 
 def _read_bracket(section: _Section, inside: str) -> bool:
-    """Handle a bracket; False if it is a currency."""
+    """Set the condition of a section, if what is `inside` a bracket is one; False if it is a currency."""
     if condition := _CONDITION.fullmatch(inside.strip()):
-        compare, bound = _COMPARE[condition[1]], float(condition[2])
+        compare, bound = _COMPARE[condition["comparison"]], float(condition["bound"])
         section.condition = lambda number: compare(number, bound)
         section.bound = int(bound)
     return not inside.startswith("$") or inside.startswith("$-")
@@ -314,15 +318,17 @@ class NumberFormat(NamedTuple):
     unit: str = ""  # what it shows beside the number: "%", "€", "kg"
 
 
-_LITERALS = re.compile(r'\[\$([^\]-]*)[^\]]*\]|"([^"]*)"?|\\(.)|([$\u00a2-\u00a5\u20a0-\u20cf])')
+_SHOWN_LITERAL = re.compile(r'\[\$([^\]-]*)[^\]]*\]|"([^"]*)"?|\\(.)|([$\u00a2-\u00a5\u20a0-\u20cf])')
 _SKIPPED = re.compile(r"\[[^$\]][^\]]*\]|_.|\*.")
 UNIT = re.compile(r"[^\W\d_]+\.?|[$%\u00a2-\u00a5\u20a0-\u20cf]+")
 
 
-_MINUS = re.compile(r"[-\u2212]\s*[^\w\s]*\s*[0#?].*|\(\s*[^\w\s]*\s*[0#?][^()]*\)", re.DOTALL)
+_NEGATIVE_FORM = re.compile(r"[-\u2212]\s*[^\w\s]*\s*[0#?].*|\(\s*[^\w\s]*\s*[0#?][^()]*\)", re.DOTALL)
 
 
-_DIVIDED = re.compile(r"[0#?](,+)(?=[^0#?,]|$)")
+_DIVIDING_COMMAS = re.compile(r"[0#?](?P<commas>,+)(?=[^0#?,]|$)")
+_MOST_COMMAS: Final = 4  # of a unit: a trillion
+_LONGEST_UNIT: Final = 20  # characters
 
 
 def unit_of_format(code: str) -> str:
@@ -330,22 +336,24 @@ def unit_of_format(code: str) -> str:
 
     A comma at its start for each time that the number is shown divided by a thousand: `#,##0,"K"` has the unit `,K`.
     """
-    code = _SKIPPED.sub("", code[:MOST])
+    code = _SKIPPED.sub("", code[:MOST_CHARACTERS])
     literals: list[str] = []
 
     def note_literal(literal: re.Match[str]) -> str:
+        """Add the literal to `literals`; returns what replaces it."""
         literals.extend(filter(None, literal.groups()))
         return "\0"  # keeps a ; or % inside a literal from counting
 
-    first, _, rest = _LITERALS.sub(note_literal, code).partition(";")
+    first, _, rest = _SHOWN_LITERAL.sub(note_literal, code).partition(";")
     del literals[first.count("\0") :]
     noted = iter(literals)
-    if _MINUS.fullmatch(re.sub("\0", lambda _: next(noted, ""), first).strip()):
+    if _NEGATIVE_FORM.fullmatch(re.sub("\0", lambda _: next(noted, ""), first).strip()):
         return MINUS
     if "%" in first:
         return "%"
-    divided = commas[1] if (commas := _DIVIDED.search(first)) else ""
-    return divided[:4] + (" ".join(UNIT.findall(" ".join(literals)))[:20] if rest or literals else "")
+    match = _DIVIDING_COMMAS.search(first)
+    commas = match["commas"][:_MOST_COMMAS] if match else ""
+    return commas + (" ".join(UNIT.findall(" ".join(literals)))[:_LONGEST_UNIT] if rest or literals else "")
 
 
 def format_of(code: str) -> NumberFormat:
@@ -370,11 +378,12 @@ class CellStyle:
 
     @property
     def plain(self) -> bool:
+        """Whether it has no hint."""
         return self == _PLAIN
 
 
 _PLAIN = CellStyle()
-_HINTS: Final = tuple(name for name in CellStyle.__slots__ if name != "struck")
+_STYLE_HINTS: Final = tuple(name for name in CellStyle.__slots__ if name != "struck")
 
 
 @dataclass(kw_only=True)
@@ -406,15 +415,18 @@ class Styles:
 
 
 _EXACT_INTEGERS = 2**53  # below this every whole number is exact in a double
-_MEMO = 50_000
+_MAX_REMEMBERED = 50_000
 _DOUBLE = struct.Struct("<d")
+_LARGEST_SERIAL: Final = 1e9  # days, far beyond every calendar
+_NOT_A_NUMBER = CellError("#NUM!")
+# Errors by their codes in .xls and .xlsb.
 ERRORS = {
     0x00: CellError("#NULL!"),
     0x07: CellError("#DIV/0!"),
     0x0F: CellError("#VALUE!"),
     0x17: CellError("#REF!"),
     0x1D: CellError("#NAME?"),
-    0x24: CellError("#NUM!"),
+    0x24: _NOT_A_NUMBER,
     0x2A: CellError("#N/A"),
     0x2B: CellError("#GETTING_DATA"),
 }
@@ -431,8 +443,8 @@ def rk(raw: int) -> float:
 
 
 def value_by_kind(kind: NumberKind, serial: float, *, epoch_1904: bool) -> Value:
-    """Convert a serial number in a date, time or duration format."""
-    if abs(serial) > 1e9:
+    """Convert a serial number in a date, time or duration format; one that is too large stays a number."""
+    if abs(serial) > _LARGEST_SERIAL:
         return serial
     if kind is NumberKind.DURATION:
         return duration_value(serial)
@@ -452,32 +464,35 @@ class NumberReader:
     """Converts stored numbers to values by their styles, each number of a kind once."""
 
     def __init__(self, styles: Styles, *, epoch_1904: bool) -> None:
+        """Remember no number yet; `styles` and the epoch are those of the workbook."""
         self._styles = styles
         self._epoch_1904 = epoch_1904
-        self._known: dict[tuple[NumberKind, float], Value] = {}
+        self._values: dict[tuple[NumberKind, float], Value] = {}
 
     def value(self, style: int, number: float) -> Value:
-        """Convert a number in a style: to a date, a time, what its format shows, or the number itself."""
+        """Convert a number in a style, by its index: to a date, a time, what its format shows, or the number itself;
+        the error #NUM! for one that is not finite."""
         kind = self._styles.kind(style)
         if not math.isfinite(number):
-            return ERRORS[0x24]
+            return _NOT_A_NUMBER
         plain: float = int(number) if -_EXACT_INTEGERS < number < _EXACT_INTEGERS and number == int(number) else number
         if kind is NumberKind.NUMBER:
             return plain
         if kind is NumberKind.SHOWN:
             return shown(self._styles.shows[style], plain)
         key = (kind, plain)
-        if key not in self._known:
-            if len(self._known) >= _MEMO:
-                self._known.clear()
-            self._known[key] = value_by_kind(kind, plain, epoch_1904=self._epoch_1904)
-        return self._known[key]
+        if key not in self._values:
+            if len(self._values) >= _MAX_REMEMBERED:
+                self._values.clear()
+            self._values[key] = value_by_kind(kind, plain, epoch_1904=self._epoch_1904)
+        return self._values[key]
 
 
 class Marker:
     """Collects the layout of a sheet, within the limits."""
 
     def __init__(self, styles: Styles, limits: ReadLimits) -> None:
+        """Begin with an empty layout; `styles` are those of the workbook's cells."""
         self.layout = Layout(designs=styles.designs)
         self._limits = limits
         self.units = styles.units
@@ -507,7 +522,7 @@ class Marker:
             self.layout.struck.setdefault(row, set()).add(column)
         if row > self._limits.layout_rows:
             return
-        for name in _HINTS:
+        for name in _STYLE_HINTS:
             if getattr(cell_style, name):
                 getattr(self.layout, name).setdefault(row, set()).add(column)
 
@@ -516,14 +531,15 @@ class Marker:
         self.layout.add_unit(column, self.units[style], first, last)
 
     def merge(self, area: Area) -> None:
-        """Note a merged area."""
+        """Note a merged area, up to the limit; further ones are ignored."""
         if len(self.layout.merged) < self._limits.max_merged:  # merges are hints, not worth more memory
             self.layout.merged.append(area)
 
     def widen_columns(self, first: int, last: int, width: float) -> None:
+        """Note the width of some columns, in usual widths."""
         columns = range(max(first, 1), min(last, self._limits.max_columns) + 1)
         self.layout.column_widths.update(dict.fromkeys(columns, width))
 
     def hide_columns(self, first: int, last: int) -> None:
-        """Note hidden columns."""
+        """Note that the columns from `first` to `last`, from 1, are hidden."""
         self.layout.hidden_columns.update(range(max(first, 1), min(last, self._limits.max_columns) + 1))

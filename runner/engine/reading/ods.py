@@ -22,17 +22,20 @@ from runner.engine.reading.books import (
     Visibility,
 )
 from runner.engine.reading.containers import OPENDOCUMENT, Entry, ZipArchive
-from runner.engine.reading.number_formats import MOST, Shower
+from runner.engine.reading.number_formats import MOST_CHARACTERS, Shower
 from runner.engine.reading.runs import CellNotes, Noted, Run, RunStyle, may_be_twice, shown
 from runner.engine.reading.xlsx.markup import Attributes, Markup, events, local
 
-_DURATION = re.compile(r"(-)?P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d{1,40}))?S)?)?")
+_DURATION = re.compile(
+    r"(?P<sign>-)?P(?:(?P<days>\d+)D)?"
+    r"(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+)(?:[.,](?P<fraction>\d{1,40}))?S)?)?"
+)
 _ERROR = re.compile(r"#[A-Z/0]{3,12}[!?]?|Err:\d{3}")
 
 _DIGITS = re.compile("[0-9]+")
-_AMOUNT = re.compile(r"[.,%\u2019'\u00a0\u202f$\u00a2-\u00a5\u20a0-\u20cf]|[0-9]E[+-]|[0-9]/[0-9]")
+_AMOUNT_SIGN = re.compile(r"[.,%\u2019'\u00a0\u202f$\u00a2-\u00a5\u20a0-\u20cf]|[0-9]E[+-]|[0-9]/[0-9]")
 _GROUPED = re.compile("[-+(]?[1-9][0-9]{0,2}(?: [0-9]{3})+[-)]?")
-_NUMBERED = {  # LibreOffice numbers errors that Excel has no name for
+_ERROR_BY_NUMBER = {  # LibreOffice numbers errors that Excel has no name for
     "Err:503": "#NUM!",
     "Err:521": "#NULL!",
     "Err:524": "#REF!",
@@ -83,7 +86,7 @@ def _unit_shown(number: float, text: str) -> str:
     if (numeral := _NUMERAL.search(text)) is None:
         return ""
     unit = "" if len(numeral[0]) == len(text) else " ".join(_WORD.findall(text.replace(numeral[0], " ", 1)))
-    if abs(number) < 1000 or unit[:1] in ("E", "e"):
+    if abs(number) < 1000 or unit[:1] in ("E", "e"):  # too small to be divided, or written with an exponent
         return unit
     shown_digits = sum(map(str.isdecimal, numeral[0]))
     hidden_digits = len(str(int(abs(number)))) - shown_digits
@@ -100,20 +103,21 @@ def _shower_from(text: str) -> Shower:
     def show(number: int) -> str | None:
         """None for an amount: grouped digits, or digits that differ from the number's."""
         digits = "".join(_DIGITS.findall(bare))
-        if _AMOUNT.search(bare) or _GROUPED.fullmatch(bare) or (digits and int(digits) != abs(number)):
+        if _AMOUNT_SIGN.search(bare) or _GROUPED.fullmatch(bare) or (digits and int(digits) != abs(number)):
             return None
         return bare if bare and bare != str(number) else None
 
-    return show if len(bare) <= MOST else lambda _: None
+    return show if len(bare) <= MOST_CHARACTERS else lambda _: None
 
 
 def _error(text: str) -> CellError:
     """Return a spreadsheet error by the name that Excel has for it."""
-    return CellError(_NUMBERED.get(text.strip(), text))
+    return CellError(_ERROR_BY_NUMBER.get(text.strip(), text))
 
 
 def _time_or_duration(text: str) -> Value:
-    """Return a time of day below 24 hours, else a duration: ODS stores both the same way."""
+    """Parse a duration: a time of day below 24 hours, else a duration, since ODS stores both the same way; None for
+    another text, the text itself for one that is too long."""
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         return None
@@ -136,10 +140,11 @@ def _time_or_duration(text: str) -> Value:
     return span
 
 
-_HIDDEN = ("collapse", "filter")
+_HIDDEN_STATES = ("collapse", "filter")
+_LONGEST_UNIT = 20  # characters
 _PARAGRAPHS = ("p", "h")
-_ASIDE = ("annotation", "ruby-text", "tracked-changes", "shapes", "forms")
-_NO_SHEETS = ("table:dde-links", "table:tracked-changes")  # tables in them are copies of other tables
+_ELEMENTS_ASIDE = ("annotation", "ruby-text", "tracked-changes", "shapes", "forms")
+_COPIES_OF_TABLES = ("table:dde-links", "table:tracked-changes")  # tables in them are copies of other tables
 _CELL_ATTRIBUTES = {
     "office:value-type": "value-type",
     "office:value": "value",
@@ -186,7 +191,7 @@ def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
         levels += 1
         if levels > limits.max_depth:
             raise errors.hostile(f"elements nested more than {limits.max_depth} deep in content.xml")
-        if aside or name in _NO_SHEETS:
+        if aside or name in _COPIES_OF_TABLES:
             aside += 1
         elif name == "table:table":
             depth += 1
@@ -245,6 +250,8 @@ class TableReader:
     """XML handlers for one table."""
 
     def __init__(self, limits: ReadLimits, styles: Mapping[str, RunStyle] = MappingProxyType({})) -> None:
+        """Begin above the first row; feed `markup` with the table. `styles`: how styles of the file make texts look, by
+        name."""
         self.rows: list[Row] = []
         self.layout = Layout()
         self.notes = CellNotes()
@@ -253,18 +260,18 @@ class TableReader:
         self._run_starts: list[tuple[int, RunStyle]] = []  # where the look of the text changes
         self._limits = limits
         self._row = 0
-        self._repeat = 1
+        self._row_repeat = 1
         self._column = 0
-        self._columns = 0
+        self._columns_declared = 0
         self._values: list[Value] = []
         self._cell: dict[str, str] | None = None
-        self._spans = 1
-        self._aside = 0
+        self._cell_repeat = 1
+        self._depth_aside = 0
         self._text: list[str] = []
         self._paragraphs = 0
         self._depth = 0
         self._in_paragraph = 0
-        self._slots = 0
+        self._cells_so_far = 0
         self.markup = Markup("content.xml", limits)
         self.markup.parser.StartElementHandler = self._start
         self.markup.parser.EndElementHandler = self._end
@@ -276,28 +283,28 @@ class TableReader:
         if self._depth > self._limits.max_depth:
             raise errors.hostile(f"elements nested more than {self._limits.max_depth} deep in content.xml")
         kind = local(name)
-        if self._aside or kind in _ASIDE or name.startswith("draw:"):
-            self._aside += 1
+        if self._depth_aside or kind in _ELEMENTS_ASIDE or name.startswith("draw:"):
+            self._depth_aside += 1
         elif self._cell is not None:
             self._start_inside_cell(kind, attributes)
         elif kind in ("table-cell", "covered-table-cell"):
-            self._spans = _count(attributes, "table:number-columns-repeated")
+            self._cell_repeat = _count(attributes, "table:number-columns-repeated")
             self._cell = {_CELL_ATTRIBUTES[key]: value for key, value in attributes.items() if key in _CELL_ATTRIBUTES}
             self._remember_merged(attributes)
             if self._styles and self._styles.get(attributes.get("table:style-name", "")) == "struck":
                 self.layout.struck.setdefault(self._row + 1, set()).add(self._column + 1)
         elif kind == "table-row":
-            self._repeat = _count(attributes, "table:number-rows-repeated")
+            self._row_repeat = _count(attributes, "table:number-rows-repeated")
             self._column, self._values = 0, []
-            if attributes.get("table:visibility") in _HIDDEN:
-                last = min(self._row + self._repeat, self._limits.max_rows)
+            if attributes.get("table:visibility") in _HIDDEN_STATES:
+                last = min(self._row + self._row_repeat, self._limits.max_rows)
                 self.layout.hidden_rows.update(range(self._row + 1, last + 1))
         elif kind == "table-column":
             repeat = _count(attributes, "table:number-columns-repeated")
-            if attributes.get("table:visibility") in _HIDDEN:
-                last = min(self._columns + repeat, self._limits.max_columns)
-                self.layout.hidden_columns.update(range(self._columns + 1, last + 1))
-            self._columns += repeat
+            if attributes.get("table:visibility") in _HIDDEN_STATES:
+                last = min(self._columns_declared + repeat, self._limits.max_columns)
+                self.layout.hidden_columns.update(range(self._columns_declared + 1, last + 1))
+            self._columns_declared += repeat
         elif kind == "table-header-rows":
             self.layout.print_title_rows = (self._row + 1, self._row + 1)
 
@@ -334,15 +341,15 @@ class TableReader:
 
     def _data(self, data: str) -> None:
         """Collect text of a paragraph."""
-        if self._in_paragraph and not self._aside:
+        if self._in_paragraph and not self._depth_aside:
             self._text.append(data)
 
     def _end(self, name: str) -> None:
         """End what an element is, and add finished cells and rows."""
         self._depth -= 1
         kind = local(name)
-        if self._aside:
-            self._aside -= 1
+        if self._depth_aside:
+            self._depth_aside -= 1
         elif kind in ("table-cell", "covered-table-cell"):
             self._end_cell()
         elif kind in _PARAGRAPHS and self._cell is not None:
@@ -363,20 +370,20 @@ class TableReader:
         value = value_of(self._cell, text)
         unit = "%" if self._cell.get("value-type") == "percentage" else self._cell.get("currency", "")
         if not unit and isinstance(value, int | float) and not isinstance(value, bool):
-            unit = _unit_shown(value, text[:MOST])
+            unit = _unit_shown(value, text[:MOST_CHARACTERS])
         self._cell, self._text, self._paragraphs, self._in_paragraph = None, [], 0, 0
         self._run_starts, self._open_spans = [], []
         if isinstance(value, str):
             value = self._plain_and_note(value)
-        start, self._column = self._column, self._column + self._spans
+        start, self._column = self._column, self._column + self._cell_repeat
         if value is None:
             return
         if self._column > self._limits.max_columns:
             raise errors.damaged(f"a cell beyond column {self._limits.max_columns}, the limit of a sheet")
         self._values += [None] * (start - len(self._values))
-        self._values += [value] * self._spans
+        self._values += [value] * self._cell_repeat
         for column in range(start + 1, self._column + 1) if unit else ():
-            self.layout.add_unit(column, unit[:20], self._row + 1, self._row + self._repeat)
+            self.layout.add_unit(column, unit[:_LONGEST_UNIT], self._row + 1, self._row + self._row_repeat)
 
     def _plain_and_note(self, text: str) -> str:
         """Return the text of the open cell as a plain one; adds to `notes` what is to be reported about it."""
@@ -389,13 +396,13 @@ class TableReader:
 
     def _end_row(self) -> None:
         """Add the open row, as often as it is repeated."""
-        first, self._row = self._row + 1, self._row + self._repeat
+        first, self._row = self._row + 1, self._row + self._row_repeat
         if not self._values:
             return
-        self._slots += len(self._values) * self._repeat
-        if self._row > self._limits.max_rows or self._slots > self._limits.max_cells:
+        self._cells_so_far += len(self._values) * self._row_repeat
+        if self._row > self._limits.max_rows or self._cells_so_far > self._limits.max_cells:
             raise errors.too_large(f"a sheet has values down to row {self._row}")
-        if self._repeat > 1 and self._slots > self._limits.max_sorted_cells:
+        if self._row_repeat > 1 and self._cells_so_far > self._limits.max_sorted_cells:
             raise errors.hostile("rows repeated into millions of cells")
         self.rows += [(number, list(self._values)) for number in range(first, self._row + 1)]
 
@@ -409,7 +416,7 @@ class TableReader:
 
 
 def read_table(pieces: Iterable[bytes], reader: TableReader) -> Iterator[Row]:
-    """Yield the rows of a table from its byte range."""
+    """Yield the rows of a table, from the bytes of its range; each is then gone from the reader."""
     reader.markup.feed(b"<sheet>")
     for piece in pieces:
         reader.markup.feed(piece)
@@ -423,7 +430,7 @@ def _count(attributes: Attributes, name: str) -> int:
     return max(int(text), 1) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
 
 
-_OTHERS = {
+_OTHER_DOCUMENTS = {
     "text": "an OpenDocument text (.odt)",
     "presentation": "an OpenDocument presentation (.odp)",
     "graphics": "an OpenDocument drawing (.odg)",
@@ -443,6 +450,7 @@ class OdsSheet:
         *,
         styles: Mapping[str, RunStyle],
     ) -> None:
+        """Prepare to read a table of `entry`; `styles` as for `TableReader`."""
         self.name = place.name
         self.index = index
         self.visibility: Visibility = "visible"
@@ -504,7 +512,7 @@ def _refuse_others(archive: ZipArchive, limits: ReadLimits) -> None:
     """Raise InputUnreadable for texts, presentations, drawings and encrypted spreadsheets."""
     mimetype = archive.find("mimetype")
     kind = archive.read(mimetype).decode("ascii", "replace").strip() if mimetype else ""
-    for word, what in _OTHERS.items():
+    for word, what in _OTHER_DOCUMENTS.items():
         if kind.startswith(OPENDOCUMENT + word):
             raise errors.not_a_spreadsheet(what)
     manifest = archive.find("META-INF/manifest.xml")

@@ -13,12 +13,14 @@ from runner.engine.reading.books import Book, ReadLimits, TextOptions
 from runner.engine.reading.containers import ZipArchive, is_opendocument
 
 _DEFAULTS = ReadLimits()
-_DETECT = TextOptions()
-_HEAD = 8192
+_DETECT_ALL = TextOptions()
+_HEAD_BYTES = 8192
 _TEXT_NAMES = (".csv", ".tsv", ".tab", ".txt")
 
 
-def open_book(path: str | Path, *, name: str, limits: ReadLimits = _DEFAULTS, options: TextOptions = _DETECT) -> Book:
+def open_book(
+    path: str | Path, *, name: str, limits: ReadLimits = _DEFAULTS, options: TextOptions = _DETECT_ALL
+) -> Book:
     """Open a spreadsheet of any supported format; raises InputUnreadable for other files."""
     file = Path(path).open("rb")  # noqa: SIM115  # the book holds it open and closes it
     try:
@@ -36,7 +38,7 @@ def load_readers() -> None:
 
 def _open_by_content(file: BinaryIO, name: str, limits: ReadLimits, options: TextOptions) -> Book:
     """Open a file by its first bytes; raises InputUnreadable for what is not a spreadsheet."""
-    head = file.read(_HEAD)
+    head = file.read(_HEAD_BYTES)
     file.seek(0, 2)
     size = file.tell()
     if size > limits.max_file_bytes:
@@ -91,7 +93,7 @@ def _open_container(file: BinaryIO, limits: ReadLimits, options: TextOptions) ->
 
 _UNPACK = "Unpack it and drop the spreadsheet inside."
 _EXPORT = "Export the data as .xlsx or .csv and drop that."
-_MAGIC: tuple[tuple[bytes, str, str], ...] = (
+_OTHER_KINDS: tuple[tuple[bytes, str, str], ...] = (
     (b"%PDF", "a PDF document", _EXPORT),
     (b"%!PS", "a PostScript document", _EXPORT),
     (b"{\\rtf", "an RTF text document", _EXPORT),
@@ -131,10 +133,11 @@ _OLD_SHEETS: tuple[tuple[bytes, str], ...] = (
     (b"\x00\x00\x1a\x00", "a Lotus 1-2-3 worksheet"),
     (b"ID;P", "a SYLK sheet"),
 )
+_TAR_MARK_OFFSET, _MP4_MARK_OFFSET = 257, 4  # bytes from the start of such a file
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body|table|meta)\b", re.IGNORECASE)
 _JSON = re.compile(rb"""\{\s*(?:"[^"\n]{0,200}"\s*:|\})|\[\s*(?:\{\s*"|\[|\])""")
 _PAGE = errors.not_a_spreadsheet("an HTML page")
-_CONTROL = bytes(set(range(28)) - {9, 10, 11, 12, 13, 26, 27} | {127})  # 28 to 31 separate fields and records
+_CONTROL_BYTES = bytes(set(range(28)) - {9, 10, 11, 12, 13, 26, 27} | {127})  # 28 to 31 separate fields and records
 _LOCK_FILES = (165, 171)  # sizes of Excel's lock files
 
 
@@ -143,15 +146,15 @@ def refusal(head: bytes, size: int, *, is_text: bool = False) -> errors.InputUnr
 
     ``is_text``: the manifest declares its encoding or delimiter, so unusual bytes are no reason to refuse it.
     """
-    for magic, what, remedy in _MAGIC:
+    for magic, what, remedy in _OTHER_KINDS:
         if head.startswith(magic):
             return errors.not_a_spreadsheet(what, remedy)
     for magic, what in _OLD_SHEETS:
         if head.startswith(magic):
             return errors.unsupported(what)
-    if head[257:262] == b"ustar":
+    if head.startswith(b"ustar", _TAR_MARK_OFFSET):
         return errors.not_a_spreadsheet("a tar archive", _UNPACK)
-    if head[4:8] == b"ftyp":
+    if head.startswith(b"ftyp", _MP4_MARK_OFFSET):
         return errors.not_a_spreadsheet("a video or audio file", _EXPORT)
     return _explain_text(head) or (None if is_text else _explain_binary(head, size))
 
@@ -196,7 +199,7 @@ def _explain_binary(head: bytes, size: int) -> errors.InputUnreadable | None:
 
     if head[:2] in (b"\xff\xfe", b"\xfe\xff") or is_wide(head):
         return None
-    controls = len(head) - len(head.translate(None, _CONTROL))
+    controls = len(head) - len(head.translate(None, _CONTROL_BYTES))
     if controls > max(2, len(head) // 100):  # text has hardly any
         return errors.not_a_spreadsheet("binary data of an unknown kind")
     return None

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from runner.engine.reading.kinds import LEAST, Class, Kinds, class_of, contradicts
+from runner.engine.reading.kinds import LEAST_VALUES, Class, Kinds, class_of, contradicts
 from runner.engine.reading.records import Dialect, Troubles
 
 OTHERS: Final = ";,\t|"
@@ -88,7 +88,7 @@ class Reshaper:
         """Set the width of records to that of the first ones if these have several cells, though most lines have one;
         whether it was set."""
         first = next(filter(None, widths), 0)
-        if self._classes or first < _WIDE or widths.count(first) < LEAST:
+        if self._classes or first < _WIDE or widths.count(first) < LEAST_VALUES:
             return False
         self._width = first
         return True

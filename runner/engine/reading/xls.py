@@ -125,6 +125,7 @@ class SharedTexts:
     """
 
     def __init__(self, bodies: list[bytes], limits: ReadLimits, fonts: Sequence[RunStyle] = ()) -> None:
+        """Prepare to read the bodies of these records; `fonts`: how each makes a run of a text look."""
         self._fonts = fonts
         self._stream = b"".join(bodies)
         self._limits = limits
@@ -132,13 +133,13 @@ class SharedTexts:
         for body in bodies:
             ends.append(ends[-1] + len(body))
         self._ends = [end for start, end in pairwise(ends) if end > start]
-        self._next = 0  # index of the end of the current record
-        self._at = 8  # after two counts
+        self._next_end = 0  # index of the end of the current record
+        self._offset = 8  # after two counts
 
     def read(self) -> list[str | None]:
         """Return all texts in order; None for an empty one."""
         texts: list[str | None] = []
-        while self._at + 3 <= len(self._stream):
+        while self._offset + 3 <= len(self._stream):
             texts.append(self._read_text() or None)
             if len(texts) > self._limits.max_strings:
                 raise errors.too_large(f"it has more than {self._limits.max_strings} shared strings")
@@ -146,21 +147,21 @@ class SharedTexts:
 
     def _read_text(self) -> str:
         """Read the text at the current position, which moves behind it."""
-        while self._next < len(self._ends) and self._ends[self._next] <= self._at:
-            self._next += 1
-        count = u16(self._stream, self._at)
-        flags = self._stream[self._at + 2]
-        self._at += 3
+        while self._next_end < len(self._ends) and self._ends[self._next_end] <= self._offset:
+            self._next_end += 1
+        count = u16(self._stream, self._offset)
+        flags = self._stream[self._offset + 2]
+        self._offset += 3
         runs = extra = 0
         if flags & 8:
-            runs = u16(self._stream, self._at)
-            self._at += 2
+            runs = u16(self._stream, self._offset)
+            self._offset += 2
         if flags & 4:
-            extra = u16(self._stream, self._at) | u16(self._stream, self._at + 2) << 16
-            self._at += 4
+            extra = u16(self._stream, self._offset) | u16(self._stream, self._offset + 2) << 16
+            self._offset += 4
         characters = self._read_characters(count, wide=bool(flags & 1))
-        starts = [self._read_run(self._at + 4 * number) for number in range(runs)] if any(self._fonts) else []
-        self._at += 4 * runs + extra
+        starts = [self._read_run(self._offset + 4 * number) for number in range(runs)] if any(self._fonts) else []
+        self._offset += 4 * runs + extra
         return shown(runs_of(characters, starts)) if any(style for _, style in starts) else characters
 
     def _read_run(self, at: int) -> tuple[int, RunStyle]:
@@ -173,21 +174,21 @@ class SharedTexts:
         """Read so many characters from the current position, which moves behind them, over the ends of records."""
         parts: list[str] = []
         while count > 0:
-            while self._next < len(self._ends) and self._ends[self._next] < self._at:
-                self._next += 1
-            if self._next >= len(self._ends):
+            while self._next_end < len(self._ends) and self._ends[self._next_end] < self._offset:
+                self._next_end += 1
+            if self._next_end >= len(self._ends):
                 break
-            bytes_left = self._ends[self._next] - self._at
+            bytes_left = self._ends[self._next_end] - self._offset
             length = min(count, bytes_left // 2 if wide else bytes_left)
-            parts.append(short_text(self._stream, self._at, length, wide=wide, codepage="latin-1"))
-            self._at += length * (2 if wide else 1)
+            parts.append(short_text(self._stream, self._offset, length, wide=wide, codepage="latin-1"))
+            self._offset += length * (2 if wide else 1)
             count -= length
             if count > 0:  # continues in the next record, after its flag
-                self._at = self._ends[self._next]
-                if self._at >= len(self._stream):
+                self._offset = self._ends[self._next_end]
+                if self._offset >= len(self._stream):
                     break
-                wide = bool(self._stream[self._at] & 1)
-                self._at += 1
+                wide = bool(self._stream[self._offset] & 1)
+                self._offset += 1
         return "".join(parts)
 
 
@@ -223,21 +224,22 @@ class _GlobalsReader:
     """Reads the records before the sheets."""
 
     def __init__(self, limits: ReadLimits) -> None:
+        """Begin with an empty workbook."""
         self.shared = Globals(strings=SharedStrings(limits))
         self._limits = limits
         self._formats: dict[int, NumberFormat] = {}  # by number
         self._fonts: list[CellStyle] = []
-        self._sizes: list[int] = []  # of the fonts
-        self._kinds: dict[tuple[int, ...], int] = {}  # what makes a design -> its number
+        self._font_sizes: list[int] = []  # of the fonts
+        self._design_kinds: dict[tuple[int, ...], int] = {}  # what makes a design -> its number
         self._xfs: list[bytes] = []  # records of cell styles
         self._texts: list[bytes] = []  # records of shared strings
-        self._last = 0  # the kind of the last record that continues no other
+        self._last_kind = 0  # the kind of the last record that continues no other
 
     def read(self, stream: bytes) -> Globals:
         """Read all records of the globals substream, and return what the sheets share."""
         for kind, body in records(stream):
             self._add_record(kind, body)
-            self._last = kind if kind != CONTINUE else self._last
+            self._last_kind = kind if kind != CONTINUE else self._last_kind
         if self._texts:
             self.shared.strings.extend(SharedTexts(self._texts, self._limits, self.shared.styles.fonts).read())
         for body in self._xfs:
@@ -261,13 +263,13 @@ class _GlobalsReader:
             self.shared.epoch_1904 = u16(body, 0) == 1
         elif kind == _BOUNDSHEET:
             self._add_sheet(body)
-        elif kind == _SST or (kind == CONTINUE and self._last == _SST):
+        elif kind == _SST or (kind == CONTINUE and self._last_kind == _SST):
             self._texts.append(body)
         elif kind in (_FORMAT, _FORMAT_OLD):
             self._formats[u16(body, 0)] = format_of(self._parse_format(body))
         elif kind == _FONT:
             flags = u16(body, 2)
-            self._sizes.append(u16(body, 0))
+            self._font_sizes.append(u16(body, 0))
             self._fonts.append(CellStyle(bold=u16(body, 6) >= BOLD, struck=bool(flags & 8)))
             self.shared.styles.fonts.append(font_style(flags, u16(body, 8)))
             self._use_charset(body[12] if len(body) > 12 else 0)
@@ -275,7 +277,8 @@ class _GlobalsReader:
             self._xfs.append(body)
 
     def _use_charset(self, number: int) -> None:
-        """Use the character set of most fonts in an Excel 5 book without a code page."""
+        """Use the character set of most fonts so far in an Excel 5 book without a code page; `number`: that of one
+        more font."""
         if not self.shared.has_codepage and number in _CHARSETS:
             self.shared.charsets[_CHARSETS[number]] += 1
             self.shared.codepage = self.shared.charsets.most_common(1)[0][0]
@@ -317,14 +320,23 @@ class _GlobalsReader:
         """Return the look that an XF record gives a cell; of an Excel 5 book without lines and colours."""
         font = u16(body, 0)
         font -= font > 4
-        bold, size = (self._fonts[font].bold, self._sizes[font]) if font < len(self._fonts) else (False, 0)
+        bold, size = (self._fonts[font].bold, self._font_sizes[font]) if font < len(self._fonts) else (False, 0)
         fill = lines = 0
         if len(body) >= 20:
             fill = u16(body, 18) & 0x7F if body[17] >> 2 else 0
             lines = u16(body, 10)
         kind = (font, u16(body, 2), body[6] & 7 if len(body) > 6 else 0, fill)
         left, right, above, below = (bool(lines >> shift & 0xF) for shift in (0, 4, 8, 12))
-        return Design(above, below, left, right, fill, bold, size, self._kinds.setdefault(kind, len(self._kinds) + 1))
+        return Design(
+            above,
+            below,
+            left,
+            right,
+            fill,
+            bold,
+            size,
+            self._design_kinds.setdefault(kind, len(self._design_kinds) + 1),
+        )
 
 
 def _codec_of_page(number: int) -> str:
@@ -353,6 +365,8 @@ _CELLS = {_NUMBER, _RK, _MULRK, _BLANK, _MULBLANK, _LABEL, _RSTRING, _LABELSST, 
 _ROW, _COLUMNS, _MERGED, _PANE, _WINDOW = 0x0208, 0x007D, 0x00E5, 0x0041, 0x023E
 _MOST_SUMMED = 5_000  # areas of formulas that are kept as hints
 _USUAL_WIDTH = 2340  # of a column, in 256ths of a character
+_NO_NUMBER = 0xFFFF  # at the end of a formula's result: it is of one of these kinds instead
+_TEXT_RESULT, _BOOLEAN_RESULT, _ERROR_RESULT = 0, 1, 2
 _F64 = struct.Struct("<d")
 _POINTS_NOWHERE = CellError("#VALUE!")
 
@@ -361,6 +375,7 @@ class XlsSheet:
     """A worksheet of an Excel 97-2003 workbook."""
 
     def __init__(self, stream: bytes, shared: Globals, listed: ListedSheet, index: int, limits: ReadLimits) -> None:
+        """Prepare to read the sheet that begins at its position in the workbook's stream."""
         self.name = listed.name
         self.index = index
         self.visibility = listed.visibility
@@ -394,8 +409,8 @@ class XlsSheet:
     def _sheet_records(self) -> Iterator[tuple[int, bytes]]:
         """Yield the records of the sheet after the first, which must begin it."""
         sheet_records = records(self._stream, self._position)
-        first = next(sheet_records, None)
-        if first is None or first[0] != BOF:
+        kind, _ = next(sheet_records, (None, b""))
+        if kind != BOF:
             raise errors.damaged("a sheet is not at its offset in the workbook")
         return sheet_records
 
@@ -422,7 +437,7 @@ class XlsSheet:
                     yield finished
             for column, value in cells.read(kind, body):
                 builder.put(column, value)
-        if (finished := builder.done()) is not None:
+        if (finished := builder.finish()) is not None:
             yield finished
 
     @cached_property
@@ -463,9 +478,13 @@ def _mark_columns(marker: Marker, body: bytes) -> None:
 
 
 def _mark_formula(layout: Layout, row: int, body: bytes, version: int) -> None:
+    """Add a formula's cell to the layout, and the areas of several cells that it reads."""
     layout.formulas.setdefault(row, set()).add(u16(body, 2) + 1)
     if version == BIFF8 and len(layout.summed) < _MOST_SUMMED:
-        layout.summed += [area for area in areas_read(body) if area[0] < area[2] or area[1] < area[3]]
+        areas = areas_read(body)
+        layout.summed += [
+            (top, left, bottom, right) for top, left, bottom, right in areas if top < bottom or left < right
+        ]
 
 
 def _mark_styles(marker: Marker, kind: int, row: int, body: bytes) -> None:
@@ -483,6 +502,7 @@ class _Cells:
     """Decodes cell records into (column, value)."""
 
     def __init__(self, shared: Globals) -> None:
+        """Prepare to decode the cells of one sheet; `shared`: what the workbook's sheets share."""
         self._shared = shared
         self._numbers = NumberReader(shared.styles, epoch_1904=shared.epoch_1904)
         self.awaited: int | None = None  # column of a formula whose text follows in its own record
@@ -529,14 +549,14 @@ class _Cells:
     def _read_result(self, column: int, body: bytes) -> Value:
         """Read the stored result of a formula; None if it is a text, which follows in its own record."""
         self.awaited = None
-        if u16(body, 12) != 0xFFFF:
+        if u16(body, 12) != _NO_NUMBER:
             return self._numbers.value(u16(body, 4), _read_double(body, 6))
         kind, code = body[6], body[8]
-        if kind == 0:
+        if kind == _TEXT_RESULT:
             self.awaited = column
-        elif kind == 1:
+        elif kind == _BOOLEAN_RESULT:
             return bool(code)
-        elif kind == 2:
+        elif kind == _ERROR_RESULT:
             return ERRORS.get(code, UNKNOWN_ERROR)
         return None
 

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from runner.engine.reading import errors
 from runner.engine.reading.books import (
@@ -62,8 +62,16 @@ def records(pieces: Iterable[bytes], limits: ReadLimits) -> Iterator[tuple[int, 
         raise errors.truncated("a workbook")
 
 
-def _parse_header(raw: bytes, position: int) -> tuple[int, int, int] | None:
-    """Return type, offset of the body, and its length; None if more bytes are needed."""
+class _RecordHeader(NamedTuple):
+    """What a record begins with."""
+
+    kind: int
+    body_offset: int
+    length: int  # of the body, in bytes
+
+
+def _parse_header(raw: bytes, position: int) -> _RecordHeader | None:
+    """Parse the header of the record at a position; None if more bytes are needed."""
     end = len(raw)
     if position >= end:
         return None
@@ -83,7 +91,7 @@ def _parse_header(raw: bytes, position: int) -> tuple[int, int, int] | None:
         length |= (byte & 0x7F) << shift
         if byte < 0x80:
             break
-    return kind, position, length
+    return _RecordHeader(kind, position, length)
 
 
 def u32(body: bytes, at: int) -> int:
@@ -109,6 +117,9 @@ _WORKBOOK_PROPERTIES, _SHEET = 153, 156
 _FORMAT, _FONT, _FILL, _XF = 44, 43, 45, 47
 _BEGIN_CELL_XFS, _END_CELL_XFS = 617, 618
 _STRING = 19
+_STRUCK_FLAG = 8  # of a font
+_UNSEEN_PATTERNS = (0, 17)  # of a fill: none, and one that is never shown
+_STYLE_BITS = 0xFFFFFF  # of a cell's style; the others say something else
 
 
 @dataclass(kw_only=True)
@@ -157,7 +168,7 @@ def _shown_text(plain: str, body: bytes, offset: int, fonts: Sequence[RunStyle])
 
 
 def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
-    """Read number formats and cell styles."""
+    """Read the number formats, fonts and cell styles of the styles part, in the order in which cells name styles."""
     styles = Styles()
     formats: dict[int, NumberFormat] = {}
     fonts: list[CellStyle] = []
@@ -165,13 +176,14 @@ def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
     in_cells = False
     for kind, body in records(pieces, limits):
         if kind == _FORMAT:
-            formats[_u16(body, 0)] = format_of(text_at(body, 2)[0])
+            code, _ = text_at(body, 2)
+            formats[_u16(body, 0)] = format_of(code)
         elif kind == _FONT:
             flags = _u16(body, 2)
-            fonts.append(CellStyle(bold=_u16(body, 4) >= BOLD, struck=bool(flags & 8)))
+            fonts.append(CellStyle(bold=_u16(body, 4) >= BOLD, struck=bool(flags & _STRUCK_FLAG)))
             styles.fonts.append(font_style(flags, _u16(body, 6)))
         elif kind == _FILL:
-            fills.append(u32(body, 0) not in (0, 17))  # no pattern, or one that is never shown
+            fills.append(u32(body, 0) not in _UNSEEN_PATTERNS)
         elif kind in (_BEGIN_CELL_XFS, _END_CELL_XFS):
             in_cells = kind == _BEGIN_CELL_XFS
         elif kind == _XF and in_cells:
@@ -193,6 +205,8 @@ def _u16(body: bytes, offset: int) -> int:
 
 
 _ROW, _BLANK, _LAST_CELL, _RICH_TEXT = 0, 1, 11, 62
+_PACKED_NUMBER, _SHARED_TEXT = 2, 7
+_BOOLEANS, _DOUBLES, _TEXTS = (4, 10), (5, 9), (6, 8, _RICH_TEXT)  # stored, and the result of a formula
 _SHORT_BLANK, _LAST_SHORT = 12, 18  # like the first ones, in the next column
 _COLUMN, _PANE, _MERGED, _FILTER = 60, 151, 176, 161
 _END_DATA = 146
@@ -204,6 +218,7 @@ class XlsbWorkbook:
     """The parts that sheets share. Strings and styles are read on first use."""
 
     def __init__(self, package: OoxmlPackage, part: str) -> None:
+        """Read the workbook part, by its name; raises InputUnreadable if it is missing."""
         self.package = package
         self.relations = package.relations(part)
         entry = package.archive.find(part)
@@ -241,6 +256,7 @@ class XlsbSheet:
     """A worksheet of a binary workbook."""
 
     def __init__(self, workbook: XlsbWorkbook, listed: ListedSheet, index: int) -> None:
+        """Prepare to read a sheet that the workbook lists; `index`: among its worksheets, from 0."""
         self.name = listed.name
         self.index = index
         self.visibility = listed.visibility
@@ -293,7 +309,7 @@ class XlsbSheet:
                 column += 1
                 value = _parse_value(kind - 11, u32(body, 0), body, 4, numbers=numbers, strings=strings)
                 builder.put(column + 1, value)
-        if (finished := builder.done()) is not None:
+        if (finished := builder.finish()) is not None:
             yield finished
 
     @cached_property
@@ -310,7 +326,7 @@ class XlsbSheet:
                 row = u32(body, 0) + 1
                 marker.row(row, hidden=len(body) > 11 and bool(body[11] & 0x10))
             elif _BLANK <= kind <= _LAST_CELL and (marker.units or marker.is_any_struck or row <= limits.layout_rows):
-                marker.mark(row, u32(body, 0) + 1, u32(body, 4) & 0xFFFFFF)
+                marker.mark(row, u32(body, 0) + 1, u32(body, 4) & _STYLE_BITS)
             elif kind == _COLUMN and len(body) > 16 and body[16] & 1:
                 marker.hide_columns(u32(body, 0) + 1, u32(body, 4) + 1)
             elif kind in (_MERGED, _FILTER):
@@ -334,24 +350,26 @@ def _parse_value(  # one line per type of cell
     numbers: NumberReader,
     strings: Callable[[], SharedStrings],
 ) -> Value:
-    """Convert a cell record whose content starts at an offset. `strings` loads the shared strings."""
-    style &= 0xFFFFFF
-    if kind == 1:
+    """Convert a cell record of a kind (no short one) whose content starts at an offset; None for a blank, an error for
+    an unknown string. `strings` loads the shared strings."""
+    style &= _STYLE_BITS
+    if kind == _BLANK:
         return None
-    if kind == 2:
+    if kind == _PACKED_NUMBER:
         return numbers.value(style, rk(u32(body, offset)))
-    if kind in (5, 9):
+    if kind in _DOUBLES:
         if len(body) < offset + 8:
             raise errors.damaged("a record is too short")
         return numbers.value(style, _F64.unpack_from(body, offset)[0])
-    if kind == 7:
+    if kind == _SHARED_TEXT:
         shared = strings()
         index = u32(body, offset)
         return shared[index] if index < len(shared) else _POINTS_NOWHERE
-    if kind in (6, 8, _RICH_TEXT):
-        return text_at(body, offset + (kind == _RICH_TEXT))[0] or None
+    if kind in _TEXTS:
+        text, _ = text_at(body, offset + (kind == _RICH_TEXT))  # a rich text has a byte of flags before it
+        return text or None
     code = body[offset] if offset < len(body) else 0
-    return bool(code) if kind in (4, 10) else ERRORS.get(code, UNKNOWN_ERROR)
+    return bool(code) if kind in _BOOLEANS else ERRORS.get(code, UNKNOWN_ERROR)
 
 
 def _count(split: float) -> int:

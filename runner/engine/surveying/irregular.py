@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from runner.engine.common.findings import Findings
 from runner.engine.reading.books import MINUS
-from runner.engine.reading.kinds import ALIKE, LEAST, MONTH, Class, Kinds, class_of, contradicts
+from runner.engine.reading.kinds import LEAST_ALIKE, LEAST_VALUES, MONTH, Class, Kinds, class_of, contradicts
 from runner.engine.reading.spool import SpooledSheet
 from runner.engine.tables.filling import DITTO, JOIN, QUOTES
 from runner.engine.tables.sources import SourceTable
@@ -62,7 +62,7 @@ def report_irregular(
     _report_signs_ignored(table, sheet, findings)
     _report_cut_headers(table, findings)
     sample = _sample_rows(table, sheet)
-    if len(sample) >= LEAST:
+    if len(sample) >= LEAST_VALUES:
         search = _IrregularRows(table, sample, names, is_text=is_text)
         for numbers, columns in _chunks_with_left_out(table, sheet):
             search.add(numbers, columns)
@@ -141,7 +141,7 @@ class _IrregularRows:
         self._record_signs = {
             mark[1] for mark in map(_COMMENT.match, firsts) if mark
         }  # of comments, which records have too
-        above = {number - step for number in table.table.repeated for step in range(1, LEAST + 1)}
+        above = {number - step for number in table.table.repeated for step in range(1, LEAST_VALUES + 1)}
         self._above_headers = above - table.rows_left_out  # rows right above a repeated header
         self._rows_examined = 0  # rows with a blank last cell so far
         self._rows_seen = 0
@@ -159,7 +159,7 @@ class _IrregularRows:
     def _classify_columns(self, rows: Sequence[tuple[Any, ...]]) -> list[Class]:
         """Return the class of each column's values in some rows; for all columns the class of nothing if the rows are
         too few."""
-        if len(rows) < LEAST:
+        if len(rows) < LEAST_VALUES:
             return [class_of(())] * self._width
         of = self._kinds.of
         return [class_of([of(v) for v in column if v is not None]) for column in zip(*rows, strict=True)]
@@ -170,7 +170,7 @@ class _IrregularRows:
         headed = [row for row in self._sample if row[0] is not None]
         columns = list(zip(*headed, strict=True)) or [()] * self._width
         filled = [len(headed) - column.count(None) for column in columns]
-        always = [at for at, n in enumerate(filled) if n >= ALIKE * len(headed)] if len(headed) > 1 else []
+        always = [at for at, n in enumerate(filled) if n >= LEAST_ALIKE * len(headed)] if len(headed) > 1 else []
         return always, [at for at, n in enumerate(filled) if n * 2 > len(headed)]
 
     def _columns_for_dittos(self, columns: Sequence[tuple[Any, ...]]) -> list[int]:
@@ -186,7 +186,7 @@ class _IrregularRows:
         groups: dict[Any, list[tuple[Any, ...]]] = {}
         for row in sample:
             groups.setdefault(row[0], []).append(row)
-        if not 1 < len(groups) <= _MOST_RECORD_TYPES or self._width < LEAST or None in groups:
+        if not 1 < len(groups) <= _MOST_RECORD_TYPES or self._width < LEAST_VALUES or None in groups:
             return frozenset()
         classes = {
             first: [
@@ -414,7 +414,9 @@ class _IrregularRows:
     def _is_second_header(self) -> bool:
         """Whether the first row has only words, and at least two of them in columns of numbers, dates or codes."""
         first, rest = self._sample[0], self._sample[1:_COMPARED_ROWS]
-        if len(rest) < LEAST or any(value.__class__ is not str or self._kinds[value] != "word" for value in first):
+        if len(rest) < LEAST_VALUES or any(
+            value.__class__ is not str or self._kinds[value] != "word" for value in first
+        ):
             return False
         classes = [class_of([self._kinds.of(v) for v in column if v is not None]) for column in zip(*rest, strict=True)]
         typed = [value_class for value_class in classes if value_class in ("number", "date", "code")]

@@ -120,12 +120,20 @@ class AroundTables:
             ]
             if not labels_here:
                 continue
-            in_columns = [found for found in labels_here if found.label and box.left <= found.label.column <= box.right]
+            in_columns = [
+                candidate
+                for candidate in labels_here
+                if candidate.label and box.left <= candidate.label.column <= box.right
+            ]
             nearest_first = in_columns or labels_here
-            nearest_first.sort(key=lambda found: found.cell is None)  # stable: the nearest with a value comes first
+            nearest_first.sort(
+                key=lambda candidate: candidate.cell is None
+            )  # stable: the nearest with a value comes first
             best, *others = nearest_first
             differing = (
-                found.label for found in others if best.cell and found.cell and found.cell.value != best.cell.value
+                candidate.label
+                for candidate in others
+                if best.cell and candidate.cell and candidate.cell.value != best.cell.value
             )
             return best._replace(differing=next(differing, None))
         return FoundLabel(None)

@@ -364,7 +364,7 @@ class SheetData:
             value = self._cells.value(self._kind, self._style, stored, formula=self._formula)
             self._builder.put(self._column, value)
         elif name == "row" and self._in_data:
-            if (complete_row := self._builder.done()) is not None:
+            if (complete_row := self._builder.finish()) is not None:
                 self.done.append(complete_row)
         elif name == "rPh":
             self._phonetic = False
