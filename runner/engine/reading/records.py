@@ -21,19 +21,19 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from runner.engine.reading import errors
 from runner.engine.reading.runs import TWICE, may_be_twice
 
 MAX_LINE: Final = 16 * 1024 * 1024
 MAX_FIELD: Final = 4 * 1024 * 1024  # characters in a quoted field of several lines; beyond that its quote never closed
-_CHUNK: Final = 256 * 1024
+_CHUNK_CHARACTERS: Final = 256 * 1024
 _LISTED_ROWS: Final = 1_000
-_FITTED_CHARS: Final = 20_000  # a line with more of any of the three is not tried in all ways
-_FITTED_FIELDS: Final = 500
-_FITTED_QUOTES: Final = 60
-_PATIENCE: Final = 2_000_000  # characters searched per file for the ends of fields with undoubled quotes
+_MOST_FITTED_CHARACTERS: Final = 20_000  # a line with more of any of the three is not tried in all ways
+_MOST_FITTED_FIELDS: Final = 500
+_MOST_FITTED_QUOTES: Final = 60
+_CHARACTERS_SEARCHED: Final = 2_000_000  # characters searched per file for the ends of fields with undoubled quotes
 _RETRIED_LINES: Final = 20  # lines that a field with undoubled quotes may span
 
 Trouble = Literal[
@@ -86,7 +86,7 @@ class Troubles:
 def line_blocks(text: io.TextIOBase) -> Iterator[list[str]]:
     """Yield the text as blocks of whole lines, with their line ends."""
     rest = ""
-    while chunk := text.read(_CHUNK):
+    while chunk := text.read(_CHUNK_CHARACTERS):
         if chunk[-1] == "\r":
             chunk += text.read(1)  # keep the two halves of a line end together
         lines = io.StringIO(rest + chunk, newline="").readlines()
@@ -110,15 +110,17 @@ class Records:
         spoiled: re.Pattern[str] | None = None,
         is_cut: bool = False,
     ) -> None:
+        """Prepare to split blocks of lines. `spoiled`: what stands for undecodable bytes. `is_cut`: the text continues
+        after the last line, so an open quote there is no trouble."""
         self.troubles = Troubles()
         self._blocks = iter(blocks)
         self._dialect = dialect
         self._fields = _Fields(dialect)
-        self._spoiled = spoiled  # characters that replace undecodable bytes
-        self._is_cut = is_cut  # the text continues after the last line: an open quote there is not a problem
+        self._spoiled = spoiled
+        self._is_cut = is_cut
         self._lines: deque[str] = deque()
         self._row = 0
-        self._patience = _PATIENCE
+        self._characters_left = _CHARACTERS_SEARCHED
 
     def batches(self) -> Iterator[list[list[str]]]:
         """Yield the records in order; a blank line is a record without fields."""
@@ -188,7 +190,7 @@ class Records:
         )
 
     def _each_record(self) -> Iterator[list[str]]:
-        """Records from the buffered lines, read one by one."""
+        """Yield the records of the buffered lines, read one by one; counts their troubles."""
         while self._lines:
             line = self._lines.popleft()
             self._row += 1
@@ -235,7 +237,7 @@ class Records:
             following = self._lines[len(lines) - 1]
             lines.append(following)
             size += len(following)
-            split = fields.go_on(following, split)
+            split = fields.continue_record(following, split)
         if split.bad or not self._is_one_record(lines, split.fields):
             return None
         for _ in lines[1:]:
@@ -272,8 +274,8 @@ class Records:
             if not self._buffer_lines(count):
                 return None
             text += self._lines[count - 1]
-            self._patience -= len(text)
-            if self._patience < 0:
+            self._characters_left -= len(text)
+            if self._characters_left < 0:
                 return None
             record = self._fields.lenient(text, self._dialect.width)
             if record is not None and len(record) == self._dialect.width:
@@ -317,13 +319,22 @@ class _SplitLine:
     parts: list[str] = field(default_factory=list)  # of the open field
 
 
+class _ReadField(NamedTuple):
+    """A field of a line."""
+
+    value: str
+    is_last: bool  # of its line
+    end: int  # the position behind it and its delimiter
+
+
 class _Fields:
     """Splits a line by a dialect, in each of its readings."""
 
     def __init__(self, dialect: Dialect) -> None:
+        """Make the expressions for fields of the dialect: what begins, fills and ends them."""
         self.delimiter, self.quote, self.escape = dialect.delimiter, dialect.quote, dialect.escape
         self._skip_blanks = dialect.skip_blanks
-        self._undo = dialect.undo_backslashes
+        self._undoes_backslashes = dialect.undo_backslashes
         delimiter, quote = re.escape(self.delimiter), re.escape(self.quote or "\0")
         blanks = f"[{' '.replace(self.delimiter, '')}{chr(9).replace(self.delimiter, '')}]*"
         escape = re.escape(self.escape) if self.escape else ""
@@ -332,11 +343,13 @@ class _Fields:
         end = r"(?=[\r\n]*\Z)"
         self._opens = re.compile(f"{blanks}{quote}")
         self._inside = re.compile(inside, re.DOTALL)
-        self._closes = re.compile(f"{quote}{blanks}(?:({delimiter})|{end})")
-        self._bare = re.compile(f"([^{delimiter}\r\n]*)(?:({delimiter})|{end})")
-        self._unbroken = re.compile(f"([^{delimiter}]*?)(?:({delimiter})|{end})", re.DOTALL)
+        # Each matches a delimiter behind the field, or the end of the line without one.
+        stop = f"(?:(?P<delimiter>{delimiter})|{end})"
+        self._closes = re.compile(f"{quote}{blanks}{stop}")
+        self._bare = re.compile(f"(?P<value>[^{delimiter}\r\n]*){stop}")
+        self._unbroken = re.compile(f"(?P<value>[^{delimiter}]*?){stop}", re.DOTALL)
         self._lenient = [
-            re.compile(f"{blanks}{quote}({within}){quote}{blanks}(?:({delimiter})|{end})", re.DOTALL)
+            re.compile(f"{blanks}{quote}(?P<value>{within}){quote}{blanks}{stop}", re.DOTALL)
             for within in (
                 f"(?:{quote}{quote}|.)*?",
                 ".*?",
@@ -361,10 +374,10 @@ class _Fields:
         return [cell.lstrip(" ") for cell in fields] if self._skip_blanks else fields
 
     def strict(self, line: str) -> _SplitLine:
-        """Split a line by regular quotes."""
+        """Split a line by regular quotes; the last field may stay open."""
         return self._split_from(line, 0, _SplitLine([]))
 
-    def go_on(self, line: str, split: _SplitLine) -> _SplitLine:
+    def continue_record(self, line: str, split: _SplitLine) -> _SplitLine:
         """Continue a record whose last field is quoted and still open with its next line; changes and returns it."""
         inside = self._inside.match(line)
         end = inside.end() if inside else 0
@@ -390,8 +403,9 @@ class _Fields:
             if bare is None:
                 split.bad = True
                 return split
-            split.fields.append(bare[1].lstrip(" ") if self._skip_blanks else bare[1])
-            if bare[2] is None:
+            value = bare["value"]
+            split.fields.append(value.lstrip(" ") if self._skip_blanks else value)
+            if bare["delimiter"] is None:
                 return split
             start = bare.end()
 
@@ -403,7 +417,7 @@ class _Fields:
             split.bad = True
             return split
         split.fields.append(self._undoubled("".join(split.parts)))
-        if closed[1] is None:
+        if closed["delimiter"] is None:
             return split
         return self._split_from(line, closed.end(), split)
 
@@ -411,7 +425,7 @@ class _Fields:
         """Return the content of a quoted field, without the marks that stand before its quotes."""
         if self.escape and self.escape in text:
             text = text.replace(self.escape + self.quote, self.quote * 2)
-            if self._undo:
+            if self._undoes_backslashes:
                 text = text.replace(self.escape * 2, self.escape)
         return text.replace(self.quote * 2, self.quote)
 
@@ -427,7 +441,7 @@ class _Fields:
 
     def _fit_to_width(self, text: str, width: int) -> list[str] | None:
         """Return the first way to close quoted fields that gives this many fields; None if there is none."""
-        if width < 2 or len(text) > _FITTED_CHARS or text.count(self.quote) > _FITTED_QUOTES:
+        if width < 2 or len(text) > _MOST_FITTED_CHARACTERS or text.count(self.quote) > _MOST_FITTED_QUOTES:
             return None
         dead_ends: set[tuple[int, int]] = set()
 
@@ -438,14 +452,14 @@ class _Fields:
             opened = self._opens.match(text, start)
             for closed in self._closes.finditer(text, opened.end()) if opened else ():
                 value = self._undoubled(text[opened.end() : closed.start()]) if opened else ""
-                following = fields_after(closed.end(), count, is_last=closed[1] is None)
+                following = fields_after(closed.end(), count, is_last=closed["delimiter"] is None)
                 if following is not None:
                     return [value, *following]
             bare = None if opened else self._unbroken.match(text, start)
             if bare is not None:
-                following = fields_after(bare.end(), count, is_last=bare[2] is None)
+                following = fields_after(bare.end(), count, is_last=bare["delimiter"] is None)
                 if following is not None:
-                    return [bare[1], *following]
+                    return [bare["value"], *following]
             dead_ends.add((start, count))
             return None
 
@@ -455,7 +469,7 @@ class _Fields:
                 return [] if count == 1 else None
             return fields_from(end, count - 1)
 
-        return fields_from(0, width) if text.count(self.delimiter) < _FITTED_FIELDS else None
+        return fields_from(0, width) if text.count(self.delimiter) < _MOST_FITTED_FIELDS else None
 
     def _split_leniently(self, text: str, quoted: re.Pattern[str]) -> list[str] | None:
         """Split by one expression for quoted fields; None if a quote stays open."""
@@ -466,38 +480,36 @@ class _Fields:
             if match is None and self._opens.match(text, position):
                 return None
             if match is not None:
-                value = self._undoubled(match[1])
+                value = self._undoubled(match["value"])
                 wrapped = len(value) > 1 and value[0] == value[-1] == self.quote and self.quote not in value[1:-1]
                 fields.append(value[1:-1] if wrapped else value)  # ""1,069.5"": quoted twice
             else:
                 match = self._unbroken.match(text, position)
                 if match is None:
                     return None
-                fields.append(match[1])
-            if match[2] is None:
+                fields.append(match["value"])
+            if match["delimiter"] is None:
                 return fields
             position = match.end()
 
     def literal(self, line: str) -> list[str]:
-        """Take a field with irregular quotes literally; read the others as usual."""
-        split = _SplitLine([])
+        """Split a line, with fields of irregular quotes as they are written; the others are read as usual."""
+        fields: list[str] = []
         position = 0
         while True:
-            self_standing = self._regular_quoted(line, position)
-            if self_standing is not None:
-                value, more, position = self_standing
-            else:
+            quoted = self._regular_quoted(line, position)
+            if quoted is None:
                 match = self._unbroken.match(line, position)
                 if match is None:
-                    return split.fields
-                value, more, position = match[1], match[2] is not None, match.end()
-            split.fields.append(value)
-            if not more:
-                return split.fields
+                    return fields
+                quoted = _ReadField(match["value"], match["delimiter"] is None, match.end())
+            fields.append(quoted.value)
+            if quoted.is_last:
+                return fields
+            position = quoted.end
 
-    def _regular_quoted(self, line: str, position: int) -> tuple[str, bool, int] | None:
-        """Match a field with regular quotes at a position: return its value, whether more follow, and where it ends;
-        None if there is none."""
+    def _regular_quoted(self, line: str, position: int) -> "_ReadField | None":
+        """Read the field with regular quotes at a position; None if there is none."""
         opened = self._opens.match(line, position)
         if opened is None:
             return None
@@ -506,7 +518,7 @@ class _Fields:
         closed = self._closes.match(line, stop)
         if closed is None:
             return None
-        return self._undoubled(line[opened.end() : stop]), closed[1] is not None, closed.end()
+        return _ReadField(self._undoubled(line[opened.end() : stop]), closed["delimiter"] is None, closed.end())
 
     def is_apostrophe(self, line: str) -> bool:
         """Whether all quotes inside this line's fields are apostrophes: O'Brien, dogs', 'n'."""

@@ -15,25 +15,23 @@ from runner.engine.reading.records import Dialect, Troubles
 
 OTHERS: Final = ";,\t|"
 _SAMPLE_ROWS: Final = 200
-_LINES: Final = 4  # lines that one record may be cut into
-_WHOLE = re.compile(r'"((?:[^"]|"")*+)"([ \t]*[\r\n]*)')
+_MOST_LINES: Final = 4  # lines that one record may be cut into
+_WHOLE = re.compile(r'"(?P<inside>(?:[^"]|"")*+)"(?P<end>[ \t]*[\r\n]*)')
 _QUOTED_SHARE: Final = 0.8
-_WIDE: Final = 3  # columns from which a line in quotes cannot be a name such as "Lee, Ann"
+_LEAST_WIDTH: Final = 3  # columns from which a line in quotes cannot be a name such as "Lee, Ann"
 
 
 def whole_lines(sample: Sequence[str]) -> list[str] | None:
     """Strip the quotes around each of the lines; None unless that is how the file is written."""
-    lines = [_WHOLE.fullmatch(line) for line in sample]
-    inner = [line_match[1].replace('""', '"') for line_match in lines if line_match]
+    matches = [_WHOLE.fullmatch(line) for line in sample]
+    inner = [match["inside"].replace('""', '"') for match in matches if match]
     if len(inner) < 2 or len(inner) < _QUOTED_SHARE * (len(sample) - 1):
         return None
-    bare = [
-        line_match[1].replace('""', '"') if line_match else line for line_match, line in zip(lines, sample, strict=True)
-    ]
+    bare = [match["inside"].replace('""', '"') if match else line for match, line in zip(matches, sample, strict=True)]
     for delimiter in OTHERS:
         widths = {len(_split(line, delimiter)) for line in bare}
         spaced = sum(f"{delimiter} " in line for line in inner)
-        if len(widths) == 1 and widths.pop() >= _WIDE and spaced * 2 < len(inner):
+        if len(widths) == 1 and widths.pop() >= _LEAST_WIDTH and spaced * 2 < len(inner):
             return unquoted(sample)
     return None
 
@@ -41,7 +39,7 @@ def whole_lines(sample: Sequence[str]) -> list[str] | None:
 def unquoted(lines: Iterable[str]) -> list[str]:
     """Return the lines; of a line that is in quotes as a whole, what is between them."""
     matched = [(line, _WHOLE.fullmatch(line)) for line in lines]
-    return [whole[1].replace('""', '"') + whole[2] if whole else line for line, whole in matched]
+    return [whole["inside"].replace('""', '"') + whole["end"] if whole else line for line, whole in matched]
 
 
 def unquoted_blocks(blocks: Iterable[list[str]]) -> Iterator[list[str]]:
@@ -61,6 +59,7 @@ class Reshaper:
     """Corrects the records of one file, batch by batch."""
 
     def __init__(self, dialect: Dialect, troubles: Troubles) -> None:
+        """Know the usual width of records; `troubles` receives those that are corrected."""
         self._delimiter = dialect.delimiter
         self._width = dialect.width
         self._troubles = troubles
@@ -88,7 +87,7 @@ class Reshaper:
         """Set the width of records to that of the first ones if these have several cells, though most lines have one;
         whether it was set."""
         first = next(filter(None, widths), 0)
-        if self._classes or first < _WIDE or widths.count(first) < LEAST_VALUES:
+        if self._classes or first < _LEAST_WIDTH or widths.count(first) < LEAST_VALUES:
             return False
         self._width = first
         return True
@@ -100,7 +99,8 @@ class Reshaper:
         self._classes = [class_of([self._kinds[cell] for cell in column if cell]) for column in columns]
 
     def _correct(self, index: int, row: int, records: list[list[str]], widths: Sequence[int]) -> int:
-        """Correct the record at this place; returns how many records after it are part of it."""
+        """Correct the record at an index of the batch, if only one reading fits the columns; returns how many records
+        after it are part of it. `row`: its number in the file."""
         record = records[index]
         if (
             len(record) == 1
@@ -129,9 +129,10 @@ class Reshaper:
         return is_header or not any(map(contradicts, kinds, self._classes))
 
     def _join_lines(self, index: int, row: int, records: list[list[str]], widths: Sequence[int]) -> int:
-        """Join lines that a break inside a value has cut, if only the joined record fits the columns."""
+        """Join lines that a break inside a value has cut, if only the joined record fits the columns; returns how many
+        records became part of it."""
         record = records[index]
-        for count in range(1, _LINES):
+        for count in range(1, _MOST_LINES):
             if index + count >= len(records) or not 0 < widths[index + count] < self._width:
                 return 0
             following = records[index + count]

@@ -15,44 +15,55 @@ from runner.engine.reading.books import Block, Remark, Row, Value
 RunStyle = Literal["", "raised", "lowered", "small", "struck"]
 Note = Literal["footnote", "power", "cents", "struck_part", "struck", "encoded_twice", "cell_twice", "form", "image"]
 
-_REMARKS: Final[dict[Note, tuple[str, str, str | None]]] = {
-    "footnote": (
+
+class _NoteTexts(NamedTuple):
+    """How a kind of note is reported."""
+
+    code: str  # of the finding
+    message: str
+    remedy: str | None
+
+
+_REMARKS: Final[dict[Note, _NoteTexts]] = {
+    "footnote": _NoteTexts(
         "raised_text",
         "a raised mark after the value is read as a footnote's and left out",
         "write footnote marks in a column of their own",
     ),
-    "power": (
+    "power": _NoteTexts(
         "raised_text",
         "a raised number follows a number, as in a power of ten; read as text with ^ before it",
         "write the number itself",
     ),
-    "cents": (
+    "cents": _NoteTexts(
         "raised_text",
         "raised or small digits follow a number; read as its decimals",
         "write the number with a decimal point",
     ),
-    "struck_part": (
+    "struck_part": _NoteTexts(
         "struck_text",
         "a part of the text is struck out and left out; the rest is read",
         "delete what is struck out",
     ),
-    "struck": (
+    "struck": _NoteTexts(
         "struck_text",
         "the whole cell is struck out and read like the others",
         "delete what no longer counts",
     ),
-    "encoded_twice": (
+    "encoded_twice": _NoteTexts(
         "encoded_twice",
         "letters look as if UTF-8 had been read as Windows-1252 before it was saved, or are lost; kept as they are",
         "send the file as it was before that",
     ),
-    "cell_twice": ("cell_twice", "the file stores two values for this cell; the later one is read", None),
-    "form": (
+    "cell_twice": _NoteTexts("cell_twice", "the file stores two values for this cell; the later one is read", None),
+    "form": _NoteTexts(
         "form_input",
         "the cell holds several form controls; read as what they show, separated by blanks",
         "export the values as text",
     ),
-    "image": ("image_text", "the cell holds only a picture; read as its alternative text", "export the values as text"),
+    "image": _NoteTexts(
+        "image_text", "the cell holds only a picture; read as its alternative text", "export the values as text"
+    ),
 }
 _LISTED_CELLS: Final = 1_000
 
@@ -64,6 +75,7 @@ class Noted(str):
     note: Note
 
     def __new__(cls, text: str, note: Note) -> Self:
+        """Make a text that remembers what to report."""
         value = super().__new__(cls, text)
         value.note = note
         return value
@@ -73,6 +85,7 @@ class CellNotes:
     """What was noted about cells: how many of each kind, and the first ones."""
 
     def __init__(self) -> None:
+        """Begin without notes."""
         self._counts: dict[Note, int] = {}
         self._cells: dict[Note, list[tuple[int, int]]] = {}
 
@@ -117,12 +130,12 @@ class CellNotes:
         """Return what was remembered so far, as remarks for findings: one for each kind."""
         return [
             Remark(
-                code=_REMARKS[note][0],
-                message=_REMARKS[note][1],
+                code=_REMARKS[note].code,
+                message=_REMARKS[note].message,
                 rows=tuple(row for row, _ in cells),
                 columns=tuple(column for _, column in cells),
                 count=self._counts[note],
-                settle=_REMARKS[note][2],
+                settle=_REMARKS[note].remedy,
             )
             for note, cells in self._cells.items()
         ]
@@ -130,24 +143,24 @@ class CellNotes:
 
 # UTF-8 that was read as Windows-1252: a letter beyond ASCII or a typographic sign became two or three characters. What
 # Windows-1252 lacks became U+FFFD, which says of itself that something is lost.
-_CONTINUES: Final = (
+_CONTINUING_SIGNS: Final = (
     "\u00a1-\u00aa\u00ac-\u00ba\u00bc-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u201a\u201e\u2020-\u2022"
     "\u2030\u2039\u203a\u20ac\u2122"
 )
-_LEADS: Final = "\u00c3\u00c4\u00c5\u00ce\u00cf\u00d0\u00d1\u00e2\ufffd"
+_LEADING_SIGNS: Final = "\u00c3\u00c4\u00c5\u00ce\u00cf\u00d0\u00d1\u00e2\ufffd"
 TWICE: Final = re.compile(
-    f"[{_LEADS}](?:"  # what all start with comes first: so most of a long text is passed over quickly
+    f"[{_LEADING_SIGNS}](?:"  # what all start with comes first: so most of a long text is passed over quickly
     "(?<=\u00c3)[\u0080-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u2018\u201a-\u201c\u201e-\u203a\u20ac\u2122]"
     "|(?<=\u00e2)\u20ac[\u0080-\u00ff\u0152\u0153\u02dc\u2018-\u2122]"
-    f"|(?<=[\u00c4\u00c5])[{_CONTINUES}]"
-    f"|(?<=[\u00ce-\u00d1])[\u0080-\u00a0{_CONTINUES}][\u00ce-\u00d1][\u0080-\u00a0{_CONTINUES}]"
+    f"|(?<=[\u00c4\u00c5])[{_CONTINUING_SIGNS}]"
+    f"|(?<=[\u00ce-\u00d1])[\u0080-\u00a0{_CONTINUING_SIGNS}][\u00ce-\u00d1][\u0080-\u00a0{_CONTINUING_SIGNS}]"
     "|(?<=\ufffd))"
 )
 
 
 def may_be_twice(text: str) -> bool:
     """Whether letters of these texts look as if they had been encoded twice."""
-    return not text.isascii() and any(lead in text for lead in _LEADS) and TWICE.search(text) is not None
+    return not text.isascii() and any(lead in text for lead in _LEADING_SIGNS) and TWICE.search(text) is not None
 
 
 _T = TypeVar("_T")
@@ -175,10 +188,10 @@ def runs_of(text: str, starts: Sequence[tuple[int, RunStyle]]) -> list[Run]:
     return [Run(text[: starts[0][0]]), *parts]
 
 
-_NUMBERED = LazyPattern(r"[(\[]?\d{1,2}(?:\s*[,;]\s*\d{1,2})*[)\]]?\.?")
-_SIGNS = LazyPattern(r"[*†‡§¶#]+")
-_LETTER = LazyPattern(r"[(\[]?[a-z][)\]]?|[(\[][A-Z][)\]]")
-_ORDINAL: Final = frozenset("aeohnrt")  # 5ᵉ, 1º, 2ª, 8ʰ
+_FOOTNOTE_NUMBER = LazyPattern(r"[(\[]?\d{1,2}(?:\s*[,;]\s*\d{1,2})*[)\]]?\.?")
+_FOOTNOTE_SIGNS = LazyPattern(r"[*†‡§¶#]+")
+_FOOTNOTE_LETTER = LazyPattern(r"[(\[]?[a-z][)\]]?|[(\[][A-Z][)\]]")
+_ORDINAL_LETTERS: Final = frozenset("aeohnrt")  # 5ᵉ, 1º, 2ª, 8ʰ
 _NUMBER_END = LazyPattern(r"\d[\s\u00a0]*[%€$£]?\)?\Z")
 _TEN = LazyPattern(r"(?:\A|[x\u00d7*\u00b7\u22c5.e]\s*)10\Z", re.IGNORECASE)
 _WORD_END = LazyPattern(r"([^\W\d_]{3,}|[\d.%)\]\"'\u201d\u2019])[.,:;]?\Z")
@@ -243,13 +256,13 @@ _AS_WRITTEN: Final = RunReading(None, None)
 def _read_raised(before: str, mark: str, after: str) -> RunReading:
     """Decide how a raised run is read between two texts: as a footnote, a power, or as it is written."""
     if not before:  # "¹ Serbia", but ½ written as a raised 1, a slash and a 2
-        is_mark = (_NUMBERED.fullmatch(mark) or _SIGNS.fullmatch(mark)) and after.lstrip()[:1].isalpha()
+        is_mark = (_FOOTNOTE_NUMBER.fullmatch(mark) or _FOOTNOTE_SIGNS.fullmatch(mark)) and after.lstrip()[:1].isalpha()
         return _FOOTNOTE if is_mark else _AS_WRITTEN
-    if _SIGNS.fullmatch(mark):
+    if _FOOTNOTE_SIGNS.fullmatch(mark):
         return _FOOTNOTE
     after_number = _NUMBER_END.search(before) is not None
-    if _LETTER.fullmatch(mark):
-        is_mark = mark not in _ORDINAL if after_number else _WORD_END.search(before) is not None
+    if _FOOTNOTE_LETTER.fullmatch(mark):
+        is_mark = mark not in _ORDINAL_LETTERS if after_number else _WORD_END.search(before) is not None
         return _FOOTNOTE if is_mark else _AS_WRITTEN
     if _TEN.search(before) and _is_exponent(mark):
         return RunReading(f"^{mark}", "power")
@@ -265,7 +278,7 @@ def _read_raised_after_number(before: str, mark: str, after: str) -> RunReading:
     """Decide how a raised run is read after a number: a fraction, a power, cents or a footnote's mark."""
     if after.lstrip()[:1] in ("/", "\u2044"):
         return RunReading(f" {mark}", "power")  # 1 ½ written with a raised 1
-    if not _NUMBERED.fullmatch(mark):
+    if not _FOOTNOTE_NUMBER.fullmatch(mark):
         return RunReading(f"^{mark}", "power") if _is_exponent(mark) else _AS_WRITTEN
     if len(mark) == 2 and mark.isdecimal() and _WHOLE_PRICE.search(before):
         return RunReading(f".{mark}", "cents")
@@ -275,7 +288,7 @@ def _read_raised_after_number(before: str, mark: str, after: str) -> RunReading:
 def _read_raised_after_word(before: str, mark: str) -> RunReading:
     """Decide how a raised run is read after a word: a footnote's mark, unless it belongs to a unit such as m²."""
     is_unit = mark in ("2", "3") and _UNIT_END.search(before) is not None
-    is_mark = _NUMBERED.fullmatch(mark) and not is_unit and _WORD_END.search(before)
+    is_mark = _FOOTNOTE_NUMBER.fullmatch(mark) and not is_unit and _WORD_END.search(before)
     return _FOOTNOTE if is_mark else _AS_WRITTEN
 
 

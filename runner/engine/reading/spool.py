@@ -12,6 +12,7 @@ import pickle
 from array import array
 from collections.abc import Callable, Collection, Iterator
 from datetime import date, datetime
+from itertools import compress
 from typing import Any, Final, NamedTuple
 
 from isal import isal_zlib
@@ -19,11 +20,11 @@ from isal import isal_zlib
 from runner.engine.common.rowsets import RowSet
 from runner.engine.reading import Block, Layout, Row, Sheet, SizedSheet, blocks_of, rows_of
 
-ROOM: Final = 96 * 1024 * 1024  # the most bytes of packed rows that a job keeps
-LOOSE: Final = 1_200_000  # the most cells that a job keeps unpacked
-LONG: Final = 48 * 1024 * 1024  # bytes of a sheet's part that has too many cells to be kept unpacked
+PACKED_BYTES: Final = 96 * 1024 * 1024  # the most bytes of packed rows that a job keeps
+LOOSE_CELLS: Final = 1_200_000  # the most cells that a job keeps unpacked
+LONG_PART_BYTES: Final = 48 * 1024 * 1024  # bytes of a sheet's part that has too many cells to be kept unpacked
 _LEVEL: Final = 1
-_SAMPLE: Final = 64  # texts that show whether those of a column repeat
+_TEXTS_SAMPLED: Final = 64  # texts that show whether those of a column repeat
 _SEPARATOR: Final = "\x1f"
 
 
@@ -32,7 +33,8 @@ class Room:
 
     __slots__ = ("left", "loose")
 
-    def __init__(self, left: int = ROOM, loose: int = LOOSE) -> None:
+    def __init__(self, left: int = PACKED_BYTES, loose: int = LOOSE_CELLS) -> None:
+        """Begin with so many bytes for packed blocks, and so many cells for loose ones."""
         self.left = left
         self.loose = loose
 
@@ -45,7 +47,7 @@ class LooseBlock(NamedTuple):
 
     @property
     def cells(self) -> int:
-        """How many it has."""
+        """How many cells it has, blank ones included."""
         return len(self.columns) * len(self.numbers)
 
     def restored(self, wanted: Collection[int] | None) -> Block:
@@ -71,9 +73,12 @@ class SpooledSheet:
     """A sheet whose rows are spooled on the first reading; afterwards `blocks` returns them by column."""
 
     def __init__(self, sheet: Sheet, room: Room) -> None:
+        """Spool nothing yet; `room` is shared with the job's other sheets."""
         self._sheet = sheet
         self._room = room
-        self._is_long = isinstance(sheet, SizedSheet) and sheet.stored_bytes() > LONG  # packed from its first block on
+        self._is_long = (
+            isinstance(sheet, SizedSheet) and sheet.stored_bytes() > LONG_PART_BYTES
+        )  # packed from its first block on
         self._blocks: list[LooseBlock | slice] = []  # a slice: of the packed bytes
         self._packed = bytearray()  # of all blocks: one area that grows has no gaps
         self.complete = False  # every row is spooled; the sheet itself is no longer needed
@@ -87,7 +92,7 @@ class SpooledSheet:
         return self._sheet.layout()
 
     def reopen(self, sheet: Sheet) -> None:
-        """Continue with the same sheet of a reopened file."""
+        """Continue with the same sheet of a reopened file, which has to be open while rows are read."""
         self._sheet = sheet
 
     def rows(self) -> Iterator[Row]:
@@ -100,7 +105,8 @@ class SpooledSheet:
         return self._first_reading()
 
     def columns(self, columns: Collection[int]) -> Iterator[Block]:
-        """Yield the rows again with only these columns (0-based) restored; the others are empty lists."""
+        """Yield the spooled rows again with only these columns (0-based) restored; the others are empty lists. Only of
+        a sheet that is `complete`."""
         for block in self._blocks:
             yield self._restore(block, columns)
 
@@ -118,17 +124,15 @@ class SpooledSheet:
         self.complete, self.read, self.extents = fits, numbers, extents
 
     def some_blocks(self, wanted: Callable[[Extent], object]) -> Iterator[Block]:
-        """Yield the blocks whose extent is wanted; the others are not unpacked."""
+        """Yield the blocks whose extent is wanted; the others are not unpacked. A sheet that is not `complete` is read
+        again, up to the last such block."""
         is_wanted = [wanted(extent) for extent in self.extents]
         if self.complete:
-            chosen = (block for block, is_block_wanted in zip(self._blocks, is_wanted, strict=True) if is_block_wanted)
-            yield from map(self._restore, chosen)
+            yield from map(self._restore, compress(self._blocks, is_wanted))
         elif any(is_wanted):
-            last = max(
-                extent.last for extent, is_block_wanted in zip(self.extents, is_wanted, strict=True) if is_block_wanted
-            )
+            last_row = max(extent.last for extent in compress(self.extents, is_wanted))
             for block in blocks_of(self._sheet):
-                if block.numbers[0] > last:
+                if block.numbers[0] > last_row:
                     return
                 if wanted(_extent_of(block)):
                     yield block
@@ -188,7 +192,7 @@ def _loosen(block: Block) -> LooseBlock:
 
 def _join_distinct(column: list[Any]) -> list[Any] | str:
     """Return the texts of a column as one text if they hardly repeat; otherwise the column."""
-    if len(set(column[:_SAMPLE])) * 2 < _SAMPLE or set(map(type, column)) != {str}:
+    if len(set(column[:_TEXTS_SAMPLED])) * 2 < _TEXTS_SAMPLED or set(map(type, column)) != {str}:
         return column
     joined = _SEPARATOR.join(column)
     return joined if joined.count(_SEPARATOR) == len(column) - 1 else column
@@ -213,7 +217,8 @@ def unpack(data: bytes | memoryview, wanted: Collection[int] | None = None) -> B
     numbers, columns = marshal.loads(isal_zlib.decompress(data))  # noqa: S302  # our own bytes, never left this process
     rows = list(array("I", numbers)) if isinstance(numbers, bytes) else list(range(*numbers))
     restored = [
-        _RESTORERS[way](body) if wanted is None or index in wanted else [] for index, (way, body) in enumerate(columns)
+        _RESTORERS[form](body) if wanted is None or index in wanted else []
+        for index, (form, body) in enumerate(columns)
     ]
     if any(column and len(column) != len(rows) for column in restored):
         raise RuntimeError("a spooled column lost a value")

@@ -17,10 +17,10 @@ from runner.engine.reading.encodings import detect
 from runner.engine.reading.runs import CellNotes, Noted, Run, RunStyle, may_be_twice, shown
 
 _NAME = re.compile(r"</?([a-zA-Z][^\s/>]*)")
-_STOP = re.compile(r"""=\s*(["'])|>""")
+_TAG_STOP = re.compile(r"""=\s*(["'])|>""")
 _ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)\s*(?:=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?""")
-_HUGE = re.compile("&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{8,});?")
-_RAW: Final = {
+_TOO_LARGE_ENTITY = re.compile("&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{8,});?")
+_RAW_ELEMENTS: Final = {
     name: re.compile(rf"</{name}(?![\w-])", re.IGNORECASE)
     for name in ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "template")
 }
@@ -30,10 +30,12 @@ def plain(text: str) -> str:
     """Decode the entities of a text; numbers that are not characters stay as they are."""
     if "&" not in text:
         return text
-    return unescape(_HUGE.sub("\ufffd", text))
+    return unescape(_TOO_LARGE_ENTITY.sub("\ufffd", text))
 
 
 class Tag(NamedTuple):
+    """A tag of a page."""
+
     name: str  # lower case
     closes: bool
     attributes: str  # as written
@@ -71,8 +73,8 @@ def tokens(page: str) -> Iterator[Tag | str]:
             name, closes = tag[1].lower(), page[at + 1] == "/"
             yield Tag(name, closes, page[tag.end() : end])
             at = min(end + 1, len(page))
-            if not closes and name in _RAW:
-                close = _RAW[name].search(page, at)
+            if not closes and name in _RAW_ELEMENTS:
+                close = _RAW_ELEMENTS[name].search(page, at)
                 start, at = at, close.start() if close else len(page)
                 if name == "textarea":
                     yield plain(page[start:at])
@@ -86,7 +88,7 @@ def _after(page: str, mark: str, at: int) -> int:
 
 def _closing_bracket(page: str, at: int) -> int:
     """Return the position of a tag's closing bracket; brackets in quoted values do not count."""
-    while (stop := _STOP.search(page, at)) is not None:
+    while (stop := _TAG_STOP.search(page, at)) is not None:
         if stop[0] == ">":
             return stop.start()
         closed = page.find(stop[1], stop.end())
@@ -98,29 +100,34 @@ def _closing_bracket(page: str, at: int) -> int:
 
 _CELLS = ("td", "th")
 _SECTIONS = ("thead", "tbody", "tfoot")
-_LINES = frozenset({"p", "div", "li", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "pre"})
-_BOLD = ("b", "strong")
-_STYLES: Final[dict[str, RunStyle]] = {
+_ELEMENTS_WITH_LINES = frozenset(
+    {"p", "div", "li", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "pre"}
+)
+_BOLD_ELEMENTS = ("b", "strong")
+_STYLE_OF_ELEMENT: Final[dict[str, RunStyle]] = {
     "sup": "raised", "sub": "lowered", "small": "small", "s": "struck", "strike": "struck", "del": "struck",
 }  # fmt: skip
-_UNSEEN: Final = frozenset({"rt", "rp", "datalist"})  # guides to pronunciation, proposals for an input
-_VOID: Final = frozenset({"br", "img", "input", "hr", "wbr", "col", "area", "link", "meta", "source", "embed", "param"})
-_VALUED: Final = frozenset({
+_UNSEEN_ELEMENTS: Final = frozenset({"rt", "rp", "datalist"})  # guides to pronunciation, proposals for an input
+_VOID_ELEMENTS: Final = frozenset(
+    {"br", "img", "input", "hr", "wbr", "col", "area", "link", "meta", "source", "embed", "param"}
+)
+_INPUTS_WITH_TEXT: Final = frozenset({
     "", "text", "number", "email", "tel", "url", "date", "datetime-local", "month", "week", "time", "search", "range",
     "color",
 })  # fmt: skip
-_TICKED: Final = ("checkbox", "radio")
+_INPUTS_WITH_TICK: Final = ("checkbox", "radio")
 _MOST_COLUMNS, _MOST_ROWS = 1_000, 65_534  # the largest spans of a cell, as in browsers
+_MOST_TEXTS: Final = 10_000  # different texts that are remembered, so that equal ones are one in memory
 _BREAK = "\x00"  # never in a page's text
 
 
 ElementStyle = RunStyle | Literal["hidden"]
 ClassStyles = Mapping[str, ElementStyle]  # of the classes of the page's own style sheets
-_SHEETS: Final = 50
+_MOST_STYLE_SHEETS: Final = 50
 _COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?|<!--|-->")
 _MEDIA = re.compile(r"@[^{};]*+(?:;|\{(?:[^{}]*+\{[^{}]*+\})*+[^{}]*+\})")
 _RULE = re.compile(r"([^{}]*+)\{([^{}]*+)\}")
-_CLASS = re.compile(r"\s*[a-zA-Z]*\.([\w-]+)\s*")
+_CLASS = re.compile(r"\s*[a-zA-Z]*\.(?P<name>[\w-]+)\s*")
 
 
 def _declared_style(style: str) -> ElementStyle:
@@ -139,33 +146,42 @@ def class_styles(page: str) -> ClassStyles:
     """Return the classes that the page's own style sheets hide, raise, lower or strike out."""
     styles: dict[str, ElementStyle] = {}
     at = 0
-    for _ in range(_SHEETS):
+    for _ in range(_MOST_STYLE_SHEETS):
         opened = re.compile(r"<style\b[^<>]*>", re.IGNORECASE).search(page, at)
         if opened is None:
             break
-        close = _RAW["style"].search(page, opened.end())
+        close = _RAW_ELEMENTS["style"].search(page, opened.end())
         at = close.start() if close else len(page)
         rules = _MEDIA.sub("", _COMMENT.sub("", page[opened.end() : at]))
         for selectors, declarations in _RULE.findall(rules):
             if style := _declared_style(declarations):
-                styles |= {selector[1]: style for selector in map(_CLASS.fullmatch, selectors.split(",")) if selector}
+                matches = map(_CLASS.fullmatch, selectors.split(","))
+                styles |= {match["name"]: style for match in matches if match}
     return styles
+
+
+class _SelectOption(NamedTuple):
+    """An option of a select."""
+
+    is_chosen: bool
+    texts: list[str]  # parts of its text
 
 
 class PageTable:
     """Builds one table from its tags, without nested tables."""
 
     def __init__(self, limits: ReadLimits, styles: ClassStyles | None = None) -> None:
+        """Begin without rows; feed it the tags and texts of the table, then call `end`."""
         self.notes = CellNotes()
         self.is_hidden = False
         self._class_styles = styles or {}
         self._open_elements: list[tuple[str, ElementStyle]] = []  # elements of the open cell from the first with a look
         self._style: ElementStyle = ""  # of the text here
-        self._options: list[tuple[bool, list[str]]] | None = None  # of the open select
+        self._options: list[_SelectOption] | None = None  # of the open select
         self._controls = 0  # form controls in the open cell
-        self._instead = ""  # what an image shows
+        self._image_text = ""  # what an image shows
         self._hidden_cells: dict[int, int] = {}
-        self._cells_of: dict[int, int] = {}
+        self._cells_by_column: dict[int, int] = {}
         self.name = ""
         self.rows: list[Row] = []
         self.layout = Layout()
@@ -174,12 +190,12 @@ class PageTable:
         self._row = 0
         self._values: dict[int, Value] = {}
         self._column = 0  # column of the open cell; 0: none is open
-        self._next = 1
-        self._below: dict[int, int] = {}  # column -> last row covered by a cell from above
+        self._next_column = 1
+        self._covered_until: dict[int, int] = {}  # column -> last row covered by a cell from above
         self._text: list[Run] = []
         self._stored: str | None = None  # the number that Excel wrote beside the text of the open cell
         self._in_row = self._in_caption = False
-        self._known: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
 
     def tag(self, tag: Tag) -> None:
         """Process an opening or closing tag of the table."""
@@ -194,7 +210,7 @@ class PageTable:
                 self._start_row(tag)
         elif name in _SECTIONS:
             self._end_row()
-            self._below = {}  # no cell spans the end of a section
+            self._covered_until = {}  # no cell spans the end of a section
         elif name == "caption":
             self._end_caption()
             self._in_caption = not tag.closes and not self._column
@@ -204,20 +220,20 @@ class PageTable:
     def _process_in_cell(self, tag: Tag) -> None:
         """Process a tag inside a cell or a caption: line breaks, bold, form controls, and how its text looks."""
         name = tag.name
-        if name == "br" or name in _LINES:
+        if name == "br" or name in _ELEMENTS_WITH_LINES:
             self._add_text(_BREAK)
-        if name in _BOLD and not tag.closes and self._column:
+        if name in _BOLD_ELEMENTS and not tag.closes and self._column:
             self._mark()
         if name in ("select", "option", "input", "textarea", "img"):
             self._add_control(tag)
-        if name in _VOID:
+        if name in _VOID_ELEMENTS:
             return
         if tag.closes:
             matching = [index for index, (open_name, _) in enumerate(self._open_elements) if open_name == name]
             if matching:
                 del self._open_elements[matching[-1] :]
                 self._style = self._open_style()
-        elif self._open_elements or name in _STYLES or name in _UNSEEN or tag.attributes:
+        elif self._open_elements or name in _STYLE_OF_ELEMENT or name in _UNSEEN_ELEMENTS or tag.attributes:
             style = self.style_of(tag)
             if style or self._open_elements:
                 self._open_elements.append((name, style))
@@ -234,7 +250,7 @@ class PageTable:
 
     def style_of(self, tag: Tag) -> ElementStyle:
         """Return how an element shows its text, by its own style, its class or its name; empty if like any other."""
-        if tag.name in _UNSEEN:
+        if tag.name in _UNSEEN_ELEMENTS:
             return "hidden"
         style: ElementStyle = ""
         if tag.attributes:
@@ -251,17 +267,17 @@ class PageTable:
                     ),
                     "",
                 )
-        return style or _STYLES.get(tag.name, "")
+        return style or _STYLE_OF_ELEMENT.get(tag.name, "")
 
     def _add_control(self, tag: Tag) -> None:
         """Add what a form control shows to the open cell: a chosen option, a typed value, a tick."""
         if tag.name == "option" and self._options is not None and not tag.closes:
-            self._options.append((tag.get("selected") is not None, []))
+            self._options.append(_SelectOption(tag.get("selected") is not None, []))
         elif tag.name == "select":
             if tag.closes and self._options:
-                chosen = next((text for is_chosen, text in self._options if is_chosen), self._options[0][1])
+                chosen = next((option for option in self._options if option.is_chosen), self._options[0])
                 self._options = None
-                self._add_text("".join(chosen))
+                self._add_text("".join(chosen.texts))
             else:
                 self._options = None if tag.closes else []
                 self._count_control()
@@ -270,11 +286,11 @@ class PageTable:
         elif tag.name == "textarea":
             self._count_control()
         elif tag.name == "img":
-            self._instead = self._instead or tag.get("alt") or ""
-        elif (kind := (tag.get("type") or "").strip().lower()) in _VALUED and self.style_of(tag) != "hidden":
+            self._image_text = self._image_text or tag.get("alt") or ""
+        elif (kind := (tag.get("type") or "").strip().lower()) in _INPUTS_WITH_TEXT and self.style_of(tag) != "hidden":
             self._count_control()
             self._add_text(tag.get("value") or "")
-        elif kind in _TICKED:
+        elif kind in _INPUTS_WITH_TICK:
             self._count_control()
             self._add_text("false" if tag.get("checked") is None else "true")
 
@@ -288,7 +304,7 @@ class PageTable:
         """Add text to the open cell, or to the open option of a select, unless it is hidden."""
         if self._style != "hidden":
             if self._options:
-                self._options[-1][1].append(text)
+                self._options[-1].texts.append(text)
             elif self._options is None:
                 self._text.append(Run(text, self._style))
 
@@ -301,12 +317,12 @@ class PageTable:
         """Close what is still open at the end of the table, and set which columns are hidden."""
         self._end_caption()
         self._end_row()
-        hidden = {column for column, count in self._hidden_cells.items() if count == self._cells_of[column]}
+        hidden = {column for column, count in self._hidden_cells.items() if count == self._cells_by_column[column]}
         self.layout.hidden_columns |= hidden
 
     def _start_row(self, tag: Tag) -> None:
         """Open the next row, and remember whether it is hidden."""
-        self._in_row, self._row, self._next, self._values = True, self._row + 1, 1, {}
+        self._in_row, self._row, self._next_column, self._values = True, self._row + 1, 1, {}
         if self._row > self._limits.max_rows:
             raise errors.too_large(f"a table has over {self._limits.max_rows} rows")
         if tag.attributes and self.style_of(tag) == "hidden":
@@ -317,23 +333,23 @@ class PageTable:
         """Start a cell in the next free column, with the columns and rows that it spans."""
         if not self._in_row:
             self._start_row(Tag("tr", False, ""))
-        while self._below.get(self._next, 0) >= self._row:
-            self._next += 1
-        self._column = self._next
+        while self._covered_until.get(self._next_column, 0) >= self._row:
+            self._next_column += 1
+        self._column = self._next_column
         across = min(_span(tag, "colspan"), _MOST_COLUMNS)
         down = min(_span(tag, "rowspan"), _MOST_ROWS)
-        self._next += across
-        if self._next - 1 > self._limits.max_columns:
+        self._next_column += across
+        if self._next_column - 1 > self._limits.max_columns:
             raise errors.damaged(f"a cell beyond column {self._limits.max_columns}, the limit of a sheet")
         if down > 1:
-            self._below |= dict.fromkeys(range(self._column, self._next), self._row + down - 1)
+            self._covered_until |= dict.fromkeys(range(self._column, self._next_column), self._row + down - 1)
         if (across > 1 or down > 1) and len(self.layout.merged) < self._limits.max_merged:
-            area: Area = (self._row, self._column, self._row + down - 1, self._next - 1)
+            area: Area = (self._row, self._column, self._row + down - 1, self._next_column - 1)
             self.layout.merged.append(area)
         if tag.name == "th":
             self._mark()
         self._stored = tag.get("x:num") if "x:num" in tag.attributes else None
-        self._cells_of[self._column] = self._cells_of.get(self._column, 0) + 1
+        self._cells_by_column[self._column] = self._cells_by_column.get(self._column, 0) + 1
         if tag.attributes:
             style = self.style_of(tag)
             if style == "hidden":
@@ -349,22 +365,22 @@ class PageTable:
     def _end_cell(self) -> None:
         """Set the value of the open cell: what it shows, or the number that Excel stored beside it."""
         if self._column:
-            if self._instead and not any(text.strip() for text, _ in self._text):
-                self._text.append(Run(self._instead))
+            if self._image_text and not any(text.strip() for text, _ in self._text):
+                self._text.append(Run(self._image_text))
                 self.notes.add("image", self._row, self._column)
             if (text := _text_as_shown(self._text)) is not None:
                 self._remember_about_cell(text)
                 exact = _unrounded(self._stored, text) if self._stored else None
-                self._values[self._column] = self._known.setdefault(text, str(text)) if exact is None else exact
-            if len(self._known) > 10_000:
-                self._known.clear()
+                self._values[self._column] = self._texts.setdefault(text, str(text)) if exact is None else exact
+            if len(self._texts) > _MOST_TEXTS:
+                self._texts.clear()
             self._column = 0
         self._start_text()
 
     def _start_text(self) -> None:
         """Forget the text of the last cell or caption."""
         self._text, self._open_elements, self._style, self._options = [], [], "", None
-        self._controls, self._instead = 0, ""
+        self._controls, self._image_text = 0, ""
 
     def _remember_about_cell(self, text: str) -> None:
         """Note what is to be reported about the open cell."""
@@ -423,7 +439,7 @@ def read_tables(
 
 
 def _span(tag: Tag, name: str) -> int:
-    """Return how many columns or rows a cell spans."""
+    """Return how many columns or rows a cell spans by an attribute; 1 if it is absent or invalid."""
     text = (tag.get(name) or "").strip()
     return max(int(text), 1) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
 
@@ -437,7 +453,8 @@ def _text_as_shown(parts: Sequence[Run]) -> str | None:
     return (Noted(shown_text, text.note) if isinstance(text, Noted) else shown_text) or None
 
 
-_FRACTION = re.compile(r"[.,]([0-9]+)\D*$")
+_FRACTION = re.compile(r"[.,](?P<digits>[0-9]+)\D*$")
+_LARGEST_SHOWN: Final = 1e15  # numbers from here on lose digits in a double
 
 
 def _unrounded(stored: str, text: str) -> float | None:
@@ -449,16 +466,16 @@ def _unrounded(stored: str, text: str) -> float | None:
         return None
     digits = "".join(filter(str.isdecimal, text))
     fraction = _FRACTION.search(text)
-    if not digits or not abs(number) < 1e15:
+    if not digits or not abs(number) < _LARGEST_SHOWN:
         return None
-    for places in (len(fraction[1]) if fraction else 0, 0):
+    for places in (len(fraction["digits"]) if fraction else 0, 0):
         shown_number = int(digits) / 10**places
         if shown_number != abs(number) and round(abs(number) * 10**places) == int(digits):
             return number
     return None
 
 
-_HEAD = 16 * 1024
+_HEAD_BYTES = 16 * 1024
 _CHARSET = re.compile(rb"""<(?:meta\b[^>]*?charset|\?xml\b[^>]*?encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 
 
@@ -466,6 +483,7 @@ class PageSheet:
     """One table of the page."""
 
     def __init__(self, table: PageTable, index: int) -> None:
+        """Make a sheet of a table that was read; `index`: among the page's tables with rows."""
         self.name = table.name or f"Table {index + 1}"
         self.index = index
         self.visibility: Visibility = "hidden" if table.is_hidden else "visible"
@@ -504,7 +522,7 @@ def open_page(file: BinaryIO, limits: ReadLimits, *, declared: str | None = None
 def _declared_encoding(file: BinaryIO) -> str | None:
     """Return the encoding that the page declares; None for one that contradicts how the declaration was read."""
     file.seek(0)
-    if (charset := _CHARSET.search(file.read(_HEAD))) is None:
+    if (charset := _CHARSET.search(file.read(_HEAD_BYTES))) is None:
         return None
     try:
         name = codecs.lookup(charset[1].decode("ascii")).name
