@@ -234,9 +234,10 @@ _VALUES, _NUMBERED_DAYS, _TIMED, _DATED, _ANYTHING = range(5)
 
 
 def _pack_column(column: list[Any]) -> tuple[int, bytes]:
-    """Return how a column is packed, and the packed values; all of them are restored with the types that they have.
+    """Return the form in which a column is packed, a key of `_RESTORERS`, and the packed values; all of them are
+    restored with the types that they have.
 
-    The fastest way that the kinds of values allow is taken: marshal knows all but dates and times.
+    The fastest form that the kinds of values allow is taken: marshal knows all but dates and times.
     """
     kinds = set(map(type, column))
     if kinds <= _PLAIN_KINDS:

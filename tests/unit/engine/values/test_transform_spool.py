@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from runner.engine.common.findings import FindingPlace
 from runner.engine.reading import NO_CACHED_VALUE, CellError, Layout
 from runner.engine.reading.books import turned
-from runner.engine.reading.spool import LONG, Room, SpooledSheet
+from runner.engine.reading.spool import LONG_PART_BYTES, Room, SpooledSheet
 from runner.engine.structure import CellRange, Column, Table
 from runner.engine.structure.tables import LeftRow, Proof, RowKind
 from runner.engine.tables.sources import SourceTable, chunks, group_by_reading
@@ -126,7 +126,7 @@ class LongSheet(Rows):
     """A sheet of which the file stores many bytes."""
 
     def stored_bytes(self):
-        return LONG + 1
+        return LONG_PART_BYTES + 1
 
 
 def test_a_sheet_known_to_be_long_is_packed_from_its_first_row_on():
