@@ -28,9 +28,9 @@ from runner.engine.writing import NormalizedBook
 
 VERSION: Final = 1
 ENGINE_VERSION: Final = "0.1.0"
-_RUNS: Final = ("rows", "shared", "beside")  # lists of a sheet that may be long: one line for each item
-_EMPTY_FIELDS: Final = 50  # that the summary names
-_SHAPES: Final = 50  # tables whose headers are kept for the sender's next drop
+_LONG_LISTS: Final = ("rows", "shared", "beside")  # lists of a sheet that may be long: one line for each item
+_MOST_EMPTY_FIELDS: Final = 50  # that the summary names
+_MOST_SHAPES: Final = 50  # tables whose headers are kept for the sender's next drop
 
 
 class Artifact:
@@ -79,12 +79,12 @@ class Artifact:
 
     @property
     def rows(self) -> int:
-        """Rows of the inputs that are in the output."""
+        """How many rows of the inputs are in the output."""
         return sum(s.source_rows for s in self._streams)
 
     @property
     def rows_written(self) -> int:
-        """Rows of the output; a row of the inputs may have become several."""
+        """How many rows the output has; a row of the inputs may have become several."""
         return self._rows
 
     def shapes(self, answers: Answers) -> Json:
@@ -99,7 +99,7 @@ class Artifact:
                     tables += [shape for shape in self._shapes(table, source, answers) if shape not in tables]
         sender = {} if self._order.sender is None else {"sender": self._order.sender}
         decided = [] if self._redact else answers.applied(self._tables)
-        return {**sender, "tables": tables[:_SHAPES], **({"answers": decided} if decided else {})}
+        return {**sender, "tables": tables[:_MOST_SHAPES], **({"answers": decided} if decided else {})}
 
     def _shapes(self, table: SourceTable, source: SurveyedInput, answers: Answers) -> Iterator[Json]:
         """Yield what a memory stores about a table: up to one entry about its sheet, and one about its header."""
@@ -191,7 +191,7 @@ class Artifact:
         if not valueless_by_table:
             return []
         first, *others = valueless_by_table
-        return [name for name in first if all(name in valueless for valueless in others)][:_EMPTY_FIELDS]
+        return [name for name in first if all(name in valueless for valueless in others)][:_MOST_EMPTY_FIELDS]
 
     def blanks_by_limited_field(self) -> dict[str, int]:
         """Return how many blanks all tables have in the fields whose `max_blank_share` limits them; `too_blank` judges
@@ -204,7 +204,7 @@ class Artifact:
 
     @property
     def records(self) -> int:
-        """Rows of data that no filter left out, with errors or without."""
+        """How many rows of data no filter left out, with errors or without."""
         return sum(stream.records for stream in self._streams)
 
     def write(self, times: dict[str, float], summary: Json) -> None:
@@ -297,14 +297,14 @@ class Artifact:
             **table.table.as_dict(),
             "rows_in": books.rows_in,
             "rows_out": books.rows_out,
-            **self._made(table, books),
+            **self._rows_and_sources(table, books),
             "left_out": books.left_out,
             "left_out_columns": self._left_out_columns(table),
             **({"skipped": skipped} if skipped else {}),
         }
 
     def _why_skipped(self, books: TableBooks, source: SurveyedInput) -> str:
-        """Why a table is not in the output; empty if it is."""
+        """Return why a table is not in the output; empty if it is."""
         table = books.source
         if table in source.skipped:
             return table.skipped or "a hook skipped it"
@@ -319,7 +319,7 @@ class Artifact:
         """Return what ran a table's rows through the passes; None if it is not in use."""
         return next((stream for stream in self._streams if stream.table_id == table.id), None)
 
-    def _made(self, table: SourceTable, books: TableBooks) -> Json:
+    def _rows_and_sources(self, table: SourceTable, books: TableBooks) -> Json:
         """Return how many rows a table's columns became, and which cells outside of it are values of its fields."""
         mapped, out = self._tables.get(table.id), Json()
         if mapped is None:
@@ -337,7 +337,7 @@ class Artifact:
         return out
 
     def _left_out_columns(self, table: SourceTable) -> list[dict[str, str]]:
-        """Columns with values that are not in the output, and why."""
+        """List the columns with values that are not in the output, by letters, and why: hidden or unmapped."""
         left_out = [(column.index, "hidden") for column in table.hidden_columns]
         stream = self._stream_of(table)
         if stream is not None:
@@ -491,15 +491,17 @@ def _as_json(document: Json, sheets: list[Json]) -> str:
     Each run of rows of a sheet is on one line, because there may be many.
     """
     sheet_texts = [
-        _object({key: _lines(value) if key in _RUNS else _text(value) for key, value in sheet.items()})
+        _write_object(
+            {key: _write_lines(value) if key in _LONG_LISTS else _write_indented(value) for key, value in sheet.items()}
+        )
         for sheet in sheets
     ]
-    texts = {key: _text(value) for key, value in document.items() if key != "sheets"}
+    texts = {key: _write_indented(value) for key, value in document.items() if key != "sheets"}
     all_sheets = f"[{', '.join(sheet_texts)}]"
-    return _object({key: all_sheets if key == "sheets" else texts[key] for key in document}) + "\n"
+    return _write_object({key: all_sheets if key == "sheets" else texts[key] for key in document}) + "\n"
 
 
-def _text(value: object) -> str:
+def _write_indented(value: object) -> str:
     """Return a value as indented JSON: what json.dumps writes with indent=1, whose encoder for that is three times as
     slow."""
     return _indented(value, "\n")
@@ -526,11 +528,11 @@ _TEXT: Final = json.encoder.encode_basestring
 _WORDS: Final[Mapping[Any, str]] = {True: "true", False: "false", None: "null"}
 
 
-def _lines(values: Any) -> str:
+def _write_lines(values: Any) -> str:
     """Return a list as JSON with one line for each item."""
     return "[" + ",".join("\n" + json.dumps(value, separators=(",", ":")) for value in values) + "]"
 
 
-def _object(texts: dict[str, str]) -> str:
+def _write_object(texts: dict[str, str]) -> str:
     """Return an object as JSON, of keys and texts that are JSON already."""
     return "{\n" + ",\n".join(f"{json.dumps(name)}: {text}" for name, text in texts.items()) + "\n}"

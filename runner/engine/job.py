@@ -79,13 +79,14 @@ REPORTED: Final = 0  # the final event was written, whatever it says
 UNREPORTED: Final = 70
 _PROGRESS_EVERY: Final = 65_536  # rows between two progress events
 _MANY_ROWS: Final = 10_000  # that leave megabytes of freed memory behind
-_SHEETS: Final = 10  # sheets listed in a finding
-_BY: Final = {FILTERED: "rows.filter", DUPLICATE: "rows.dedupe"}
-_FILES: Final = 10  # inputs without rows that a message names
+_MOST_SHEETS: Final = 10  # sheets listed in a finding
+_SETTING_OF_REMOVED: Final = {FILTERED: "rows.filter", DUPLICATE: "rows.dedupe"}
+_MOST_FILES: Final = 10  # inputs without rows that a message names
 
 
 def run(order: Json, channel: TextIO | None, *, folder: Path | None = None) -> int:
-    """Carry out an order and write its final event. Relative paths are below `folder` (default: here)."""
+    """Carry out an order and write its final event to `channel`; return the exit code, REPORTED or UNREPORTED. Relative
+    paths are below `folder` (default: here)."""
     # A box lives for one job and rows form no cycles; garbage collection would take a tenth of the time.
     gc.set_threshold(100_000, 50, 100)
     try:
@@ -200,7 +201,9 @@ class EngineJob:
         self.shapes = SenderShapes(self.learnt.shapes, order.sender)
         self.unmapped: list[MappedTable] = []  # tables in which no column matches a field
         self.supplied = NONE  # columns that are added to those of every table
-        self.spelled: dict[str, dict[str, Any]] = {}  # field -> folded text -> the allowed value that it means
+        self.spellings_by_field: dict[
+            str, dict[str, Any]
+        ] = {}  # field -> folded text -> the allowed value that it means
         self.answers = Answers(
             _read_decision(order), accept=order.accept, readings=self.learnt.readings_of(order.sender)
         )
@@ -283,15 +286,15 @@ class EngineJob:
         return summary
 
     def _fields(self, package: RulePackage) -> list[Field]:
-        """Return the declared fields, then those that only a file in columns/ defines."""
-        known = {f.name for f in self.options.fields}
-        implied = [Field({"name": n, "type": ANY}, declared=False) for n in package.field_names if n not in known]
+        """Return the declared fields, then those that only a file in columns/ defines; sets `supplied`."""
+        declared = {f.name for f in self.options.fields}
+        implied = [Field({"name": n, "type": ANY}, declared=False) for n in package.field_names if n not in declared]
         fields = [*self.options.fields, *implied]
         self.supplied = plan_added_columns(self.options, fields)
         return fields
 
     def _structure(self, fields: list[Field], package: RulePackage, hooks: Hooks) -> list[SurveyedInput]:
-        """Pass 1: read the inputs and find their tables."""
+        """Run pass 1: read the inputs and find their tables. Raises EngineStop for an order without an input."""
         clock = perf_counter()
         files = self.order.primary
         if not files:
@@ -347,7 +350,8 @@ class EngineJob:
     def _map(
         self, sources: list[SurveyedInput], fields: list[Field], package: RulePackage, hooks: Hooks
     ) -> list[MappedTable]:
-        """Pass 2: map the columns of every table, and choose the tables whose rows are used."""
+        """Run pass 2: map the columns of every table, and return the tables whose rows are used: those with a field, or
+        all if none has one, without those that hold no records."""
         clock = perf_counter()
         mapped = self._map_all(sources, fields, package, hooks)
         tables_in_use = [t for t in mapped if t.is_mapped] or mapped
@@ -376,7 +380,7 @@ class EngineJob:
         *,
         listed: ListedFields = IN_SHORT,
     ) -> list[MappedTable]:
-        """Every table with data, its columns mapped to fields; `listed`: how many other fields are named for each."""
+        """Map every table with data that is not skipped; `listed`: how many other fields are named for each column."""
         mapped: list[MappedTable] = []
         recall = Recall(self.learnt.headers, self._spellings(fields))
         used = [[t for t in source.tables if t.has_data and not t.skipped] for source in sources]
@@ -465,14 +469,15 @@ class EngineJob:
         report_unmapped(self.unmapped, tables, self.findings)
 
     def _added_columns(self, tables: list[MappedTable]) -> dict[str, tuple[str, list[int]]]:
-        """Columns appended to the output: for each its header and its position in each table's chunks."""
+        """Return the columns appended to the output: for each its header and its position in each table's chunks."""
         headers = self.supplied.headers
         return {what: (name, [t.source.place_of(what) for t in tables]) for what, name in headers.items()}
 
     def _stop_unmapped(
         self, package: RulePackage, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]
     ) -> NoReturn:
-        """Write the artifact and end the job: no column matches a field, so there is nothing to normalize."""
+        """Write the artifact and end the job, by raising EngineStop: no column matches a field, so there is nothing to
+        normalize."""
         stop = nothing_mapped(tables, fields, redact=self.options.redact_headers)
         self.findings.add("nothing_mapped", "error", "no column of any table matches a declared field", rule="mapping")
         self._leave_all_out(sources)
@@ -488,7 +493,8 @@ class EngineJob:
         tables: list[MappedTable],
         fields: list[Field],
     ) -> NoReturn:
-        """Write the artifact and end the job: its columns are not those of the sender's last drop."""
+        """Write the artifact and end the job, by raising `stop`: its columns are not those of the sender's last
+        drop."""
         self._leave_all_out(sources)
         artifact = self._audit(package, sources, tables, fields)
         artifact.withhold("the columns differ from those of the sender's last drop")
@@ -512,7 +518,8 @@ class EngineJob:
         )
 
     def _stop_empty(self, package: RulePackage, sources: list[SurveyedInput], fields: list[Field]) -> None:
-        """Write the artifact and end the job: no table has rows, and the manifest expects some."""
+        """Write the artifact and end the job, by raising EngineStop: no table has rows, and the manifest expects some;
+        nothing if it does not."""
         if not self.options.min_rows:
             return
         stop = self._too_few(0, sources)
@@ -522,7 +529,7 @@ class EngineJob:
         raise stop
 
     def _stop_short(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
-        """End the job with its artifact if there are fewer rows than the manifest expects."""
+        """End the job with its artifact, by raising EngineStop, if there are fewer rows than the manifest expects."""
         rows = artifact.rows + split_off_rows(sources)
         if rows < self.options.min_rows:
             stop = self._too_few(rows, sources)
@@ -531,13 +538,15 @@ class EngineJob:
 
     def _too_few(self, rows: int, sources: list[SurveyedInput]) -> EngineStop:
         """Report that the job has fewer rows than the manifest expects, and return its end."""
-        why = "; ".join(f"{source.file.name}: {source.why_empty()}" for source in sources[:_FILES] if not rows)
+        why = "; ".join(f"{source.file.name}: {source.why_empty()}" for source in sources[:_MOST_FILES] if not rows)
         what = f"{rows:,} row{'s' * (rows != 1)} of data, and min_rows is {self.options.min_rows:,}"
         what += f" ({why})" if why else ""
         removed = {
             kind: sum(t.removed[kind].count for s in sources for t in s.tables) for kind in (FILTERED, DUPLICATE)
         }
-        what += "".join(f"; {count:,} left out by {_BY[kind]}" for kind, count in removed.items() if count)
+        what += "".join(
+            f"; {count:,} left out by {_SETTING_OF_REMOVED[kind]}" for kind, count in removed.items() if count
+        )
         text = FindingText(what, rows=rows, limit=self.options.min_rows)
         self.findings.add("empty_input", "error", text, rule="min_rows")
         remedy = f'send the file with all its rows, or accept it with "min_rows": {rows} in the manifest'
@@ -553,7 +562,8 @@ class EngineJob:
         artifact.write(self.times, artifact.summary())
 
     def _stop_rejected(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
-        """End the job with its artifact and rejects if more rows have errors than the manifest accepts."""
+        """End the job with its artifact and rejects, by raising EngineStop, if more rows have errors, or lack a value,
+        than the manifest accepts."""
         bad = rows_with_errors(sources)
         rows = artifact.rows + split_off_rows(sources)
         why = "too many rows have errors"
@@ -622,7 +632,8 @@ class EngineJob:
         )
 
     def _check_rows(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
-        """Check how many rows there are; end the job if those left out are too scattered to be listed."""
+        """Report a number of rows that a rule does not accept; raises EngineStop if the rows left out are too scattered
+        to be listed."""
         for rule in self.options.rules:
             if rule.rows is not None:
                 check_row_count(rule, artifact.rows_written, self.findings)
@@ -638,9 +649,9 @@ class EngineJob:
         field."""
         for field in fields if self.learnt.values else ():
             allowed = self.lookups.column(field) if field.lookup else field.allowed
-            if allowed and field.name not in self.spelled:
-                self.spelled[field.name] = self.learnt.spellings(field.name, allowed)
-        return self.spelled
+            if allowed and field.name not in self.spellings_by_field:
+                self.spellings_by_field[field.name] = self.learnt.spellings(field.name, allowed)
+        return self.spellings_by_field
 
 
 def _log(*words: object) -> None:

@@ -204,7 +204,7 @@ class OutputOptions(NamedTuple):
     def parse(cls, raw: Mapping[str, Any], fields: Sequence[Mapping[str, Any]] = ()) -> Self:
         """Parse the `output` of a validated manifest, which has these fields; defaults for what it lacks."""
         return cls(
-            split=_split(raw, fields),
+            split=_parse_split(raw, fields),
             blanks_errors=raw.get("on_type_error") == "null",
             splits_off=SplitOff.UNTYPED if raw.get("on_type_error") == "reject" else SplitOff.NONE,
             data=DataOptions.parse(raw),
@@ -215,7 +215,7 @@ class OutputOptions(NamedTuple):
         )
 
 
-def _split(raw: Mapping[str, Any], fields: Sequence[Mapping[str, Any]]) -> SplitBy | None:
+def _parse_split(raw: Mapping[str, Any], fields: Sequence[Mapping[str, Any]]) -> SplitBy | None:
     """Parse into which files the manifest's `output` splits the rows; None if it does not."""
     name = raw.get("split_by")
     if not name:
@@ -348,7 +348,7 @@ class JobOptions(NamedTuple):
             name=str(raw.get("name") or ""),
             fields=fields,
             rules=tuple(map(DeclaredRule.parse, raw.get("rules") or ())),
-            reading=_reading(raw, fields),
+            reading=_parse_reading(raw, fields),
             unpivot=UnpivotOptions.parse(unpivot) if unpivot else None,
             mapping=MappingOptions.parse(raw.get("mapping") or {}),
             rows=RowsOptions.parse(raw.get("rows") or {}, raw.get("fields") or ()),
@@ -358,7 +358,7 @@ class JobOptions(NamedTuple):
             min_rows=1 if min_rows is None else int(min_rows),
             max_error_rate=raw.get("max_error_rate"),
             max_rejected_rows=raw.get("max_rejected_rows"),
-            on_drift=_drift(raw),
+            on_drift=_parse_drift(raw),
             redact_headers=bool(raw.get("redact_headers")),
         )
 
@@ -385,10 +385,10 @@ class VerifiedOptions(NamedTuple):
         types = {field["name"]: (field.get("type") or "text", field.get("scale")) for field in fields}
         return cls(
             data=None if data.formats == ("xlsx",) else DataTypes(output=raw["output"], types=types),
-            split=_split(raw.get("output") or {}, fields),
+            split=_parse_split(raw.get("output") or {}, fields),
             title=str(raw.get("name") or ""),
             formats=tuple(sorted(f for f in formats if f)),
-            why=why_asked(review, _drift(raw)),
+            why=why_asked(review, _parse_drift(raw)),
             removes=RowsOptions.parse(raw.get("rows") or {}, fields).removes,
             language=raw.get("language") or "en",
             shows_values=shows_values(raw),
@@ -400,7 +400,7 @@ def shows_values(raw: Mapping[str, Any]) -> bool:
     return (raw.get("report") or {}).get("values") == "shown"
 
 
-def _reading(raw: Mapping[str, Any], fields: Sequence[Field]) -> ReadingOptions:
+def _parse_reading(raw: Mapping[str, Any], fields: Sequence[Field]) -> ReadingOptions:
     """Parse the reading options of a manifest, with captions if one of its fields takes them."""
     reading = ReadingOptions.parse(raw.get("reading") or {})
     asks_for_captions = any(f.source is not None and f.source.kind == "caption" for f in fields)
@@ -412,6 +412,6 @@ def why_asked(review: str, on_drift: str) -> str:
     return "drift" if review == "never" and on_drift == "review" else review
 
 
-def _drift(raw: Mapping[str, Any]) -> str:
+def _parse_drift(raw: Mapping[str, Any]) -> str:
     """Return what a manifest asks for if columns differ from the sender's last drop: accept unless it says."""
     return (raw.get("drift") or {}).get("columns") or "accept"

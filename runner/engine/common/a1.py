@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
+
+_BEYOND_ALL_SHEETS: Final = 1_000_000  # columns
 
 
 @lru_cache(maxsize=4096)
@@ -16,13 +19,13 @@ def letters(column: int) -> str:
 
 @lru_cache(maxsize=20_000)
 def column_number(name: str) -> int:
-    """Return the 1-based column of letters: A is 1; 0 for a text that is not a column."""
+    """Return the 1-based column of letters, in any case: A is 1; 0 for a text that is not a column."""
     number = 0
     for letter in name.upper():
         if not "A" <= letter <= "Z":
             return 0
         number = number * 26 + ord(letter) - 64
-        if number > 1_000_000:
+        if number > _BEYOND_ALL_SHEETS:
             return 0
     return number
 
@@ -48,4 +51,5 @@ class CellRange:
 
     @property
     def a1(self) -> str:
+        """The address of the range: A1:C5."""
         return area(self.top, self.left, self.bottom, self.right)

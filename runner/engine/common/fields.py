@@ -40,6 +40,7 @@ class Field:
     )  # fmt: skip
 
     def __init__(self, spec: Mapping[str, Any], *, declared: bool = True) -> None:
+        """Fill in the defaults of a field as a validated manifest has it; `declared`: not only by columns/<name>.py."""
         self.name: str = spec["name"]
         self.declared = declared
         self.label: str | None = spec.get("label")
@@ -108,7 +109,7 @@ class Field:
 
     @property
     def names(self) -> tuple[tuple[str, str], ...]:
-        """Return the names that a header may match, each with the word that explains the match."""
+        """Return the names that a header may match, each with its kind: name, label or synonym."""
         label = ((self.label, "label"),) if self.label else ()
         return ((self.name, "name"), *label, *((s, "synonym") for s in self.synonyms))
 
@@ -125,11 +126,13 @@ def _parse_value_map(kind: str, spec: Mapping[str, Any]) -> ValueMap | None:
 
 
 def bound(kind: str, value: Any) -> Any:
-    """Convert a declared bound or constant to the field's type: dates and times are written as texts."""
+    """Convert a declared bound or constant to the field's type: dates and times, which are written as texts, to moments
+    without a zone; any other value stays."""
     if not isinstance(value, str) or kind not in TEMPORAL:
         return value
     if kind == "date":
-        return datetime.fromisoformat(value).date() if len(value) > 10 else date.fromisoformat(value)
+        has_time = len(value) > len("2026-01-31")
+        return datetime.fromisoformat(value).date() if has_time else date.fromisoformat(value)
     if kind == "datetime":
         return datetime.fromisoformat(value).replace(tzinfo=None)
     return time.fromisoformat(value).replace(tzinfo=None)

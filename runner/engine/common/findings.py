@@ -25,10 +25,10 @@ class FindingText(str):
     params: Mapping[str, str | int]
 
     def __new__(cls, text: str, entry: str = "", **params: str | int) -> Self:
-        """English text that the report says in the sender's language."""
-        made = super().__new__(cls, text)
-        made.entry, made.params = entry, params
-        return made
+        """Make a text with its entry, and the parameters that the entry names."""
+        finding_text = super().__new__(cls, text)
+        finding_text.entry, finding_text.params = entry, params
+        return finding_text
 
 
 AUTHOR_ENTRY: Final = "stated"  # the entry of a message that the author of a manifest wrote
@@ -63,6 +63,7 @@ class Finding(NamedTuple):
 
     @property
     def cell(self) -> str | None:
+        """The address of its cell; None if it is about a row, a column or more."""
         if self.row is None or self.column is None:
             return None
         return a1.cell(self.row, self.column)
@@ -131,10 +132,11 @@ class Findings:
     """Collects the findings of a job: lists the first ones of each code, and counts them all."""
 
     def __init__(self, listed_per_code: int = LISTED_PER_CODE) -> None:
+        """Begin without findings; of each code at most so many are listed."""
         self.listed: list[Finding] = []
         self.totals: dict[tuple[str, str, str | None], int] = {}  # by code, severity and field
-        self._per_code: dict[str, int] = {}  # how many are listed
-        self._cap = listed_per_code
+        self._listed_by_code: dict[str, int] = {}  # how many are listed
+        self._most_listed = listed_per_code
         self.readings: list[ChosenReading] = []
 
     def add(
@@ -155,9 +157,9 @@ class Findings:
         """Count a finding (`count` times), and list it if few of its code are listed so far."""
         key = (code, severity, field)
         self.totals[key] = self.totals.get(key, 0) + count
-        listed = self._per_code.get(code, 0)
-        if listed < self._cap:
-            self._per_code[code] = listed + 1
+        listed = self._listed_by_code.get(code, 0)
+        if listed < self._most_listed:
+            self._listed_by_code[code] = listed + 1
             self.listed.append(Finding(code, severity, place, row, column, field, rule, message, file, line))
 
     def chose(
@@ -194,7 +196,7 @@ class Findings:
 
     def room(self, code: str) -> int:
         """Return how many more findings of this code will be listed."""
-        return self._cap - self._per_code.get(code, 0)
+        return self._most_listed - self._listed_by_code.get(code, 0)
 
     def by_severity(self) -> dict[str, int]:
         """Count the findings of each severity."""

@@ -9,6 +9,7 @@ class LazyPattern:
     """A regular expression for texts, compiled when one of its methods is first asked for."""
 
     def __init__(self, pattern: str, flags: re.RegexFlag = re.NOFLAG) -> None:
+        """Remember the expression; its methods are those of a compiled one."""
         self.pattern = pattern
         self._flags = flags
 

@@ -14,6 +14,7 @@ class RowSet:
     __slots__ = ("_firsts", "_lasts", "count")
 
     def __init__(self, runs: Iterable[Run] = ()) -> None:
+        """Make the set of the rows of these runs, which ascend and do not overlap."""
         self._firsts = array("L")
         self._lasts = array("L")
         self.count = 0
@@ -28,7 +29,7 @@ class RowSet:
         return rows
 
     def add(self, numbers: Sequence[int]) -> None:
-        """Add rows below those added so far; consecutive rows cost next to nothing."""
+        """Add rows, in ascending order and below those added so far; consecutive rows cost next to nothing."""
         if not numbers:
             return
         first, last = numbers[0], numbers[-1]
@@ -51,6 +52,7 @@ class RowSet:
             self._lasts.append(last)
 
     def __iter__(self) -> Iterator[Run]:
+        """Yield the runs, from top to bottom."""
         return zip(self._firsts, self._lasts, strict=True)
 
     def __len__(self) -> int:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 _HUMP = re.compile(r"[A-Z](?:(?<=[a-z0-9].)|(?<=[A-Z].)(?=[a-z]))")  # a capital that starts a word
-_APART: Final = r" \g<0>"
+_WITH_BLANK_BEFORE: Final = r" \g<0>"
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 LETTERS_OR_DIGITS: Final = re.compile(r"\d+|[^\W\d_]+", re.UNICODE)
 _PLAIN_LETTERS: Final = str.maketrans(
@@ -19,8 +19,8 @@ _LATIN_TWINS: Final = str.maketrans(
     "aeopcxyiABEKMHOPCTXABEZHIKMNOPTYXo",
 )
 _LATIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_UNSEEN: Final = dict.fromkeys([0xAD, 0x200B, 0x200C, 0x200D, 0x200E, 0x200F, 0x2060, 0xFEFF])
-_SIGNS: Final = str.maketrans({"#": " number ", "№": " number ", "%": " percent ", "&": " and ", "@": " at "})
+_UNSEEN_SIGNS: Final = dict.fromkeys([0xAD, 0x200B, 0x200C, 0x200D, 0x200E, 0x200F, 0x2060, 0xFEFF])
+_SIGNS_IN_WORDS: Final = str.maketrans({"#": " number ", "№": " number ", "%": " percent ", "&": " and ", "@": " at "})
 _ASIDE: Final = re.compile(r"\s*[(\[][^)\]]*[)\]]\s*")
 # A unit behind the words, as brackets may hold it: `Budget in TEUR`, `Margin %`, `Weight / kg` of a header of two rows.
 _UNIT: Final = re.compile(
@@ -40,12 +40,12 @@ def _in_one_script(word: re.Match[str]) -> str:
 def normalized(text: str) -> str:
     """Return words in lower case, one blank between them: `MemberID ` and `member_id` are both `member id`."""
     if not text.isascii():
-        text = _WORD.sub(_in_one_script, text.translate(_UNSEEN))
-    text = _HUMP.sub(_APART, text.strip())
+        text = _WORD.sub(_in_one_script, text.translate(_UNSEEN_SIGNS))
+    text = _HUMP.sub(_WITH_BLANK_BEFORE, text.strip())
     if not text.isascii():
         text = unicodedata.normalize("NFKD", text)
         text = "".join(c for c in text if not unicodedata.combining(c)).translate(_PLAIN_LETTERS)
-    return " ".join(_WORD.findall(text.translate(_SIGNS).casefold()))
+    return " ".join(_WORD.findall(text.translate(_SIGNS_IN_WORDS).casefold()))
 
 
 def without_asides(header: str) -> str:
@@ -54,20 +54,20 @@ def without_asides(header: str) -> str:
 
 
 _SIGN_WORDS: Final = (("#", " number "), ("%", " percent "), ("&", " and "), ("@", " at "))
-_PLAIN: Final = {n: ord(chr(n).lower()) if chr(n).isalnum() else ord("\n") if n == 10 else 32 for n in range(128)}
+_PLAIN_ASCII: Final = {n: ord(chr(n).lower()) if chr(n).isalnum() else ord("\n") if n == 10 else 32 for n in range(128)}
 
 
 def spell_all(texts: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Spell many texts at once, such as a large memory's headers: as `normalized` does, but for the number of blanks,
-    and as `joined` does."""
+    """Spell many texts at once, such as a large memory's headers: return each as `normalized` does, but for the number
+    of blanks, and each as `joined` does."""
     unusual = [index for index, text in enumerate(texts) if not text.isascii() or "\n" in text]
     plain = list(texts)
     for index in unusual:
         plain[index] = ""
-    whole = _HUMP.sub(_APART, "\n".join(plain))
+    whole = _HUMP.sub(_WITH_BLANK_BEFORE, "\n".join(plain))
     for sign, word in _SIGN_WORDS:
         whole = whole.replace(sign, word)
-    whole = whole.translate(_PLAIN)
+    whole = whole.translate(_PLAIN_ASCII)
     words, keys = whole.split("\n"), whole.replace(" ", "").split("\n")
     for index in unusual:
         words[index], keys[index] = normalized(texts[index]), joined(texts[index])
@@ -82,14 +82,14 @@ def joined(text: str) -> str:
 
 def distance(text: str, other: str) -> int:
     """Count the letters that two texts differ in: one more, one less, another one, or two neighbours swapped."""
-    before_last: list[int] = []
-    last = list(range(len(other) + 1))  # costs up to the letter before, for each start of the other text
+    costs_two_before: list[int] = []
+    costs_before = list(range(len(other) + 1))  # up to the letter before, for each start of the other text
     for i, letter in enumerate(text, 1):
-        row = [i]
+        costs = [i]
         for j, other_letter in enumerate(other, 1):
-            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != other_letter))
+            cost = min(costs_before[j] + 1, costs[j - 1] + 1, costs_before[j - 1] + (letter != other_letter))
             if i > 1 and j > 1 and letter == other[j - 2] and text[i - 2] == other_letter:
-                cost = min(cost, before_last[j - 2] + 1)
-            row.append(cost)
-        before_last, last = last, row
-    return last[-1]
+                cost = min(cost, costs_two_before[j - 2] + 1)
+            costs.append(cost)
+        costs_two_before, costs_before = costs_before, costs
+    return costs_before[-1]
