@@ -212,7 +212,7 @@ def test_a_field_under_another_of_its_names_in_a_later_table_is_shown(tmp_path):
 @pytest.mark.parametrize("policy", ["keep", "prefix", "drop"])
 def test_a_header_that_may_be_a_row_of_data_is_shown_nowhere(tmp_path, monkeypatch, policy):
     """Nothing speaks for the first row but that it stands first: it goes into the workbook, not into what is told."""
-    monkeypatch.setattr(mapping_tables, "_CERTAIN", 2.0)
+    monkeypatch.setattr(mapping_tables, "_LEAST_CONFIDENCE", 2.0)
     rows = [["Xsurname", "Xwhereto"], *([f"Name {n}", f"p{n}@example.com"] for n in range(9))]
     fields = [{"name": "contact", "type": "email"}]
     done = run_job(tmp_path, rows, fields=fields, mapping={"unmapped": policy})
@@ -227,7 +227,7 @@ def test_a_header_that_may_be_a_row_of_data_is_shown_nowhere(tmp_path, monkeypat
 
 
 def test_a_header_that_is_a_fields_name_is_shown_whatever_the_rest(tmp_path, monkeypatch):
-    monkeypatch.setattr(mapping_tables, "_CERTAIN", 2.0)
+    monkeypatch.setattr(mapping_tables, "_LEAST_CONFIDENCE", 2.0)
     rows = [["Surname", "Contact"], *([f"Name {n}", f"p{n}@example.com"] for n in range(9))]
     done = run_job(tmp_path, rows, fields=[{"name": "contact", "type": "email"}])
     assert [m["header"] for m in done.artifact["mapping"]] == ["Surname", "Contact"]

@@ -175,7 +175,7 @@ def test_a_style_index_that_leads_nowhere_leaves_a_plain_number(tmp_path, style)
 
 
 def test_many_strings_past_the_listed_ones_are_read_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr("runner.engine.reading.books._LISTED", 0)
+    monkeypatch.setattr("runner.engine.reading.books._MOST_LISTED_STRINGS", 0)
     shared = strings(*(f"<t>värde {n}</t>" for n in range(9)))
     row = "".join(f'<c r="{"ABCDEFGHI"[n]}1" t="s"><v>{n}</v></c>' for n in range(9))
     assert first_row(xlsx(tmp_path, sheet(f'<row r="1">{row}</row>'), shared=shared)) == [
