@@ -5,10 +5,11 @@ declared names, rows with points from a rule, and captions in a table that alrea
 classifier, so it stays cheap up to the last row.
 """
 
+from array import array
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
-from itertools import islice
+from itertools import compress, islice
 from typing import Any, Final, NamedTuple, Protocol
 
 from runner.engine.reading import Shown
@@ -192,6 +193,7 @@ def _names_total(text: str) -> bool:
 _FIRST: Final = 3  # filled cells that may have the label of a total
 _LABELS: Final = 6  # columns that may have it
 _GAPS: Final = 0.25  # the most blanks of a column in which a blank means something: a total for every three records
+_GAP_KINDS: Final = 1_000  # ways to lack something: limits memory
 _SURE: Final = 4.0  # points from which a label is sure, as many as declared names have
 _CAPTIONS: Final = 3  # captions from which a table is taken to have more
 _NAMED_ROWS: Final = 20  # rows of names that are reported
@@ -217,9 +219,9 @@ class Headings(Protocol):
 
 
 class Gap(NamedTuple):
-    """A row that lacks what nearly all rows around it have."""
+    """How a row lacks what nearly all rows around it have."""
 
-    filled: tuple[int, ...]  # indexes of its columns with a value
+    filled: tuple[bool, ...]  # for each column, whether it has a value
     clarity: Clarity  # how clearly it is called a total
 
 
@@ -234,7 +236,7 @@ class Late:
         self._asides: set[int] = set()
         self._repeated: dict[int, Sequence[object]] = {}  # rows of declared names
         self._lone: dict[int, int] = {}  # rows with a single text -> its column
-        self._gaps: dict[int, Gap] = {}  # rows that lack what nearly all rows around them have
+        self._gaps: dict[Gap, array[int]] = {}  # rows that lack what nearly all rows around them have
 
     def scan(self, numbers: Sequence[int], columns: Sequence[Sequence[object]]) -> None:
         """Check rows by column, and row by row only if a column has something to check."""
@@ -272,20 +274,26 @@ class Late:
 
     def _scan_gaps(self, numbers: Sequence[int], columns: Sequence[Sequence[object]]) -> None:
         """Note rows with a blank in one of the first columns, where few rows have one."""
-        if len(self._gaps) > _MOST:
-            return
         places: set[int] = set()
         for column in columns[:_LABELS]:
-            blanks = [at for at, value in enumerate(column) if value is None]
-            if len(blanks) <= _GAPS * len(column):
-                places.update(blanks)
+            if 0 < column.count(None) <= _GAPS * len(column):
+                places.update([at for at, value in enumerate(column) if value is None])
+        if not places:
+            return
+        filled = list(zip(*([value is not None for value in column] for column in columns), strict=True))
         for at in places:
-            self.note_gap(numbers[at], [column[at] for column in columns])
+            self._note_gap(numbers[at], filled[at], [column[at] for column in columns[:_LABELS]])
 
     def note_gap(self, number: int, values: Sequence[object]) -> None:
-        """Note the columns that a row fills, and how clearly it is called a total."""
-        filled = tuple(at for at, value in enumerate(values) if value is not None)
-        self._gaps[number] = Gap(filled, row_clarity(values, _FIRST)[0])
+        """Note which columns a row fills, and how clearly it is called a total."""
+        self._note_gap(number, tuple([value is not None for value in values]), values)
+
+    def _note_gap(self, number: int, filled: tuple[bool, ...], labels: Sequence[object]) -> None:
+        """Note a row; `labels`: its first values."""
+        is_named = any(isinstance(value, str) and _names_total(value) for value in labels)
+        gap = Gap(filled, row_clarity(labels, _FIRST)[0] if is_named else Clarity.NOTHING)
+        if gap in self._gaps or len(self._gaps) < _GAP_KINDS:
+            self._gaps.setdefault(gap, array("q")).append(number)
 
     def note_lone(self, number: int, values: Sequence[object]) -> None:
         """Note the row if its only value is a text."""
@@ -320,8 +328,10 @@ class Late:
         }
         alike = {
             n: Suspicion(clarity, totals[filled].full, totals[filled].lacks, named=clarity > Clarity.NOTHING)
-            for n, (filled, clarity) in (self._gaps.items() if totals else ())
-            if n in inside and filled in totals
+            for (has_value, clarity), numbers in self._gaps.items()
+            if (filled := tuple(compress(range(len(has_value)), has_value))) in totals
+            for n in numbers
+            if n in inside
         }
         return replace(
             table,
