@@ -62,9 +62,10 @@ def lay_out(path: Path, manifest: Manifest, *, folder: str, bucket: Path | None 
     workflow = make_workflow(manifest, info_of(folder + manifest_name(path), path))
 
     def local(key: str) -> Path | None:
-        if key.startswith(folder):
-            return beside / key.removeprefix(folder)
-        return None if bucket is None else bucket / key
+        stored = None if bucket is None else bucket / key
+        if not key.startswith(folder) or (stored is not None and stored.is_file()):
+            return stored
+        return beside / key.removeprefix(folder)
 
     files: dict[str, Path] = {}
     for key in _config_keys(workflow, local):

@@ -149,7 +149,8 @@ def fetch_named(store: ObjectStore, manifest: Manifest, key: str, bucket: Path) 
     """Copy what a manifest names by whole keys, lookups of its tenant and shared ones, as far as a preview takes it."""
     here = ObjectInfo(key=key, version="", digest="", size=0, modified=0.0)
     workflow = make_workflow(manifest.model_copy(update={"subscribe": (), "tenants": ()}), here)
-    named = [key for key in workflow.auxiliary_keys() if not key.startswith(workflow.folder)]
+    whole = {one.path for one in manifest.inputs.auxiliary}
+    named = [key for key in workflow.auxiliary_keys() if key in whole]
     found = [info for key in named if (info := store.head(key)) is not None]
     if workflow.config_place.startswith(SHARED):
         found += islice(store.objects(workflow.config_place), MAX_PACKAGE_FILES + 1)

@@ -48,11 +48,12 @@ def test_a_preview_reads_nothing_of_another_tenant(rig: ApiRig, ran, other):
     assert (answer.status_code, ran) == (422, [])
 
 
-def test_a_preview_has_the_lookups_of_its_tenant_from_the_store(rig: ApiRig, ran):
-    rig.stack.store.put("configs/acme/plans.csv", b"code\nX\n")
-    assert preview(rig, looking_up("configs/acme/plans.csv")).status_code == 200
+@pytest.mark.parametrize("key", ["configs/acme/plans.csv", "inbox/acme/plans.csv", "inbox/acme/deep/plans.csv"])
+def test_a_preview_has_the_lookups_of_its_tenant_from_the_store(rig: ApiRig, ran, key):
+    rig.stack.store.put(key, b"code\nX\n")
+    assert preview(rig, looking_up(key)).status_code == 200
     ((_, inputs),) = ran
-    assert inputs["configs/acme/plans.csv"] == b"code\nX\n"
+    assert inputs[key] == b"code\nX\n"
 
 
 def test_a_box_of_a_preview_has_no_name_that_a_job_has(rig: ApiRig, ran):
