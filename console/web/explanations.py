@@ -14,7 +14,7 @@ from runner.engine.pages.messages import catalogue
 _PAGE = 100
 _SURE = 0.85  # from here on a bar is green
 _PLAUSIBLE = 0.3
-_FIXES = 8  # kinds of what to fix that are seen at once
+_FIXES = 5  # kinds of what to fix that are seen at once
 _NOTHING = Markup("")
 _MISSHAPEN = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
 

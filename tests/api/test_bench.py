@@ -111,6 +111,11 @@ class TestForms:
         change(rig, bench, "field", at="1", do="save", flags="yes", required="yes", type="integer", name="age", min="0")
         bench = now(benches, bench)
         assert bench.fields[1] == {"name": "age", "type": "integer", "required": True, "min": 0}
+        form = rig.client.get(at(bench, "?field=1"), headers=HTML).text
+        assert 'name="min" value="0"' in form
+        assert '<details class="fold"><summary>More about its values' in form
+        clean = begun(benches, manifest=MANIFEST | {"fields": [{"name": "x", "clean": ["strip"]}]})
+        assert '<details class="fold" open><summary>More' in rig.client.get(at(clean, "?field=0"), headers=HTML).text
         shown = rig.client.get(at(bench, "?tab=json"), headers=HTML).text
         assert "&#34;min&#34;: 0" in shown
         text = bench.body.decode().replace('"age"', '"years"')
