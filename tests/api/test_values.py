@@ -51,6 +51,7 @@ def artifact() -> dict[str, Any]:
     found = [finding("A2", input="p.csv"), finding("C2", input="p.csv"), finding("A9999", input="p.csv")]
     return {
         "summary": {"rows_out": 3}, "mapping": [], "sheets": [sheet], "readings": [], "inputs": [],
+        "output": {"columns": []},
         "validation": {"findings": found, "total": 3, "kept": 3, "totals": []}, "pass_history": [],
     }  # fmt: skip
 
