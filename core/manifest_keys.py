@@ -70,7 +70,7 @@ _FIELD: Final[Words] = {
     "allowed": "The values that may occur: a list, or a column of an auxiliary input.",
     "default": "The value if a cell is blank or no column was found.",
     "constant": "The value of every row; no column is searched for.",
-    "merged": "fill: the value of a merged cell counts for every row that it covers.",
+    "merged": "fill: the value of a merged cell counts for every row and column that it covers.",
     "severity": "How bad a finding on this field is: error or warning.",
     "number_format": "A spreadsheet number format instead of the type's own.",
     "description": "What the field means; its first sentence is evidence for mapping columns to it.",

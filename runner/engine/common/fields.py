@@ -75,7 +75,7 @@ class Field:
         source = spec.get("from")
         self.source = FieldSource(next(iter(source)), source) if source else None
         self.value_map = _parse_value_map(self.type, spec)
-        self.merged: str | None = spec.get("merged")  # "fill": repeat a merged cell's value in every row it covers
+        self.merged: str | None = spec.get("merged")  # "fill": repeat a merged cell's value in all it covers
         self.fill_down: bool = bool(spec.get("fill_down"))  # blank cells take the value above
         self.severity: str = spec.get("severity") or "error"
         self.number_format: str | None = spec.get("number_format")

@@ -37,6 +37,9 @@ _MAX_LINES: Final = 50_000
 _MADE_DATE = re.compile(rf"\d{{1,2}}-{MONTH}|{MONTH}-\d{{1,2}}", re.IGNORECASE)
 _MAY_BE_MADE_DATE = re.compile(r"-(?:[a-zA-Zä]{3}|(?<=[a-zA-Zä]-)\d)")  # starts with a literal, so the search is quick
 _SCORE = re.compile(r"(\d{1,3}):(\d{1,3})")
+# Share of codes from which a column has codes: among phrases, and among single words, which may be codes without digits.
+_CODES_IN_PHRASES: Final = 0.5
+_CODES_IN_WORDS: Final = 0.25
 _TYPED_ROWS: Final = 10_000  # rows of a table that somebody may have typed, with ditto marks
 
 
@@ -205,11 +208,17 @@ class _IrregularRows:
         return frozenset(first for first, count in unlike_columns.items() if count * 2 >= self._width - 1)
 
     def _is_coded(self, values: Iterable[Any]) -> bool:
-        """Whether most values of a column are codes: texts with digits that are neither numbers nor dates."""
+        """Whether many values of a column are codes: texts with digits that are neither numbers nor dates.
+
+        Dates among them do not count, as long as they are not more than the codes: they may have been codes.
+        """
         filled = [value for value in values if value is not None]
         texts = [value for value in filled if value.__class__ is str and len(value) < 40]
-        codes = sum(self._kinds[text] == "code" and not _MADE_DATE.fullmatch(text) for text in texts)
-        return codes >= 2 and codes * 2 > len(filled)
+        made = {text for text in texts if _MADE_DATE.fullmatch(text)}
+        dates = sum(isinstance(value, date) or value in made for value in filled)
+        codes = sum(self._kinds[text] == "code" and text not in made for text in texts)
+        least = _CODES_IN_PHRASES if any(" " in text for text in texts) else _CODES_IN_WORDS
+        return codes >= max(2, dates) and codes > least * (len(filled) - dates)
 
     def add(self, numbers: list[int], columns: list[list[Any]]) -> None:
         """Search a chunk of rows, passed by column, and remember the suspects among them for `report`."""

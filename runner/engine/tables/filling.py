@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+from runner.engine.common.a1 import CellRange
 from runner.engine.reading import NO_CACHED_VALUE, Area
 
 JOIN: Final = " / "
@@ -67,55 +68,66 @@ def _replace_levels(levels: list[Caption], fresh: list[Caption]) -> list[Caption
 
 CODE: Final = "merged_blank"
 MESSAGE: Final = (
-    'is blank under a merged cell, whose value counts for its first row only; to repeat it: "merged": "fill" '
+    'is blank under a merged cell, whose value counts for its first cell only; to repeat it: "merged": "fill" '
     "on the field"
 )
 
 
 class _MergedCell(NamedTuple):
-    """A merged cell of several rows."""
+    """A merged cell."""
 
     first_row: int
     value: Any
 
 
 class ColumnMerges:
-    """The merged cells of one column of a table, tracked across its chunks."""
+    """The merged cells of one column of a table that begin in the same column of the sheet, tracked across its chunks."""
 
-    def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
-        """Prepare for merged cells that cover these rows (first, last) of the column."""
+    def __init__(self, spans: Iterable[tuple[int, int]], left: int) -> None:
+        """Prepare for merged cells that cover these rows (first, last), and whose values column `left` stores."""
+        self.left = left
         self._spans = sorted(spans)
         self._ends = [last for _, last in self._spans]
         self._latest = _MergedCell(0, None)
 
-    def covered(self, numbers: Sequence[int], values: Sequence[Any]) -> dict[int, Any]:
+    def covered(self, numbers: Sequence[int], values: Sequence[Any], stored: Sequence[Any]) -> dict[int, Any]:
         """Map the index of each blank cell under a merged cell to that cell's value; remembers a cell that goes on into
-        the next chunk."""
-        values_above: dict[int, Any] = {}
+        the next chunk.
+
+        `values`: of the column, `stored`: of the column in which the merged cells begin.
+        """
+        covered_values: dict[int, Any] = {}
         for first, last in self._spans[bisect_left(self._ends, numbers[0]) :]:
             if first > numbers[-1]:
                 break
             position = bisect_left(numbers, first)
             if first >= numbers[0]:
-                self._latest = _MergedCell(first, values[position] if numbers[position] == first else None)
+                self._latest = _MergedCell(first, stored[position] if numbers[position] == first else None)
             if self._latest.first_row != first or self._latest.value in (None, NO_CACHED_VALUE):
                 continue
-            for below in range(bisect_right(numbers, first), bisect_right(numbers, last)):
-                if values[below] is None:
-                    values_above[below] = self._latest.value
-        return values_above
+            for at in range(position, bisect_right(numbers, last)):
+                if values[at] is None:
+                    covered_values[at] = self._latest.value
+        return covered_values
 
 
-def of_column(areas: Iterable[Area], column: int) -> ColumnMerges | None:
-    """Return the merged cells of several rows that cover a column of the sheet; None if there are none."""
-    spans = [(top, bottom) for top, left, bottom, right in areas if left <= column <= right]
-    return ColumnMerges(spans) if spans else None
+def of_column(areas: Iterable[Area], column: int) -> list[ColumnMerges]:
+    """Return the merged cells that cover a column of the sheet, by the column in which they begin."""
+    spans: dict[int, list[tuple[int, int]]] = {}
+    for top, left, bottom, right in areas:
+        if left <= column <= right and (left < column or top < bottom):
+            spans.setdefault(left, []).append((top, bottom))
+    return [ColumnMerges(rows, left) for left, rows in spans.items()]
 
 
-def within(areas: Iterable[Area], top: int, bottom: int) -> list[Area]:
-    """Return the merged areas that cover several of the data rows from `top` to `bottom`; one that begins in the header
-    belongs to the header."""
-    return [(first, left, last, right) for first, left, last, right in areas if last > first and top <= first < bottom]
+def within(areas: Iterable[Area], data: CellRange) -> list[Area]:
+    """Return the merged areas that begin in the data rows of a table, and do not cover all of its columns: such a cell
+    is a caption, and one that begins in the header belongs to the header."""
+    return [
+        (first, left, last, right)
+        for first, left, last, right in areas
+        if data.top <= first <= data.bottom and (first < last or left > data.left or right < data.right)
+    ]
 
 
 def fill_merged(values: Sequence[Any], covered: dict[int, Any]) -> list[Any]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from runner.engine.common.a1 import CellRange
 from runner.engine.common.findings import FindingPlace
 from runner.engine.common.rowsets import RowSet
 from runner.engine.options import DUPLICATE, FILTERED, GROUP, UnpivotOptions
@@ -107,7 +108,8 @@ class SourceTable:
         self.caption: SuppliedCell | None = None  # the caption above it, where that counts
         self.surroundings: tuple[str | None, ...] = ()  # caption and labelled values that tell its rows from others
         self.labelled: dict[str, SuppliedCell] = {}  # added column -> its value in every row
-        self.merged = filling.within(merged, self.top, self.bottom)
+        span = CellRange(self.top, table.range.left, self.bottom, table.range.right)
+        self.merged = filling.within(merged, span)
 
     @property
     def id(self) -> str:

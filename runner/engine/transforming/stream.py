@@ -75,7 +75,8 @@ class TableStream:
         ]
         columns = [self._column_of_sheet(n) for n in range(len(pipeline.columns))]
         # By output column: the merged cells in its column of the sheet.
-        self._merged_cells = [None if at is None else filling.of_column(table.source.merged, at) for at in columns]
+        self._merged_cells = [[] if at is None else filling.of_column(table.source.merged, at) for at in columns]
+        self._position_of = {column.index: at for at, column in enumerate(table.source.columns)}
         self.filled_down: dict[int, FilledDown] = {}  # by output column: blank cells that took the value above
         labelled = table.source.labelled
         self._cells_outside_table = {
@@ -492,7 +493,7 @@ class TableStream:
             if n in self._combined:
                 return self._combine_columns(n, rows, reporter)
             return [_value_without_column(field)] * count, []
-        raw = self._fill_merged(n, rows.columns[index], reporter)
+        raw = self._fill_merged(n, rows.columns, index, reporter)
         self._report_broken(raw, reporter, n)
         values, wrong = self._convert_to_type(n, raw, reporter) if field else (raw, [])
         self.total[n] += count - blank_count(raw)
@@ -502,17 +503,21 @@ class TableStream:
             self.changed[n] += sum(map(ne, raw, values))
         return values, wrong
 
-    def _fill_merged(self, n: int, raw: list[Any], reporter: ChunkReporter) -> list[Any]:
-        """Return the column with the values of merged cells repeated, if the field asks for it; else flag the blanks
-        there, and return it as it is."""
-        merges = self._merged_cells[n]
-        if merges is None or not (covered := merges.covered(reporter.rows, raw)):
+    def _fill_merged(self, n: int, columns: list[list[Any]], index: int, reporter: ChunkReporter) -> list[Any]:
+        """Return the column at `index` with the values of merged cells repeated, if the field asks for it; else flag the
+        blanks there, and return it as it is."""
+        raw, field = columns[index], self._pipeline.columns[n].field
+        covered: dict[int, Any] = {}
+        for merges in self._merged_cells[n]:
+            position = self._position_of.get(merges.left)
+            if position is not None and (position == index or field is not None):
+                covered |= merges.covered(reporter.rows, raw, columns[position])
+        if not covered:
             return raw
-        field = self._pipeline.columns[n].field
         if field is not None and field.merged == "fill":
             return filling.fill_merged(raw, covered)
         self._flag_cells(
-            n, reporter, list(covered), filling.CODE, severity="warning", what=filling.MESSAGE, rule="reading"
+            n, reporter, sorted(covered), filling.CODE, severity="warning", what=filling.MESSAGE, rule="reading"
         )
         return raw
 

@@ -1,10 +1,11 @@
 """A third stranger: lists as accountants, labs and shops export them, where one mark or word changes what a number means."""
 
+from datetime import datetime
 from random import Random
 from typing import Any
 
 from tests.truth.cases import Case
-from tests.truth.strangers.kit import Draft, col, draft, each, size, stranger
+from tests.truth.strangers.kit import FIRST, Draft, col, draft, each, size, stranger
 
 HOURS = col("hours", "decimal", "en=Hours|de=Stunden", lambda r, n: r.randrange(500, 5000) / 100)
 
@@ -88,3 +89,49 @@ def _(rng: Random) -> Case:
     d.records(size(rng, 5, 20))
     d.line(None, last, 1920.25, why="balance")
     return d.any("book csv")
+
+
+GENES = each("TP53|BRCA1|EGFR|MYC|KRAS|PTEN|RB1|CDK4|AKT1|SOX2|NOTCH1|ALK|HOXA9|GATA3|FGFR2|STAT3")
+SIZES = each("5-7|8-10|12-14|S|M|16-18|20-22")
+
+
+@stranger("third_codes_that_became_dates", right=False)
+def _(rng: Random) -> Case:
+    """Genes, sizes and parts among which a spreadsheet program saw days: MARCH1, 11-13."""
+    names, what = rng.choice(((GENES, "gene"), (SIZES, "size")))
+    d = draft(rng, "sample_id quantity", "en")
+    d.cols.insert(1, col(what, "text", f"en={what.title()}", lambda r, n: r.choice(names)))
+    d.header()
+    for n in range(rng.randrange(10, 40)):
+        values = d.values(n)
+        if n and rng.random() < 0.12:
+            d.record(
+                values,
+                {what: rng.choice(("MARCH1", "11-13"))},
+                cells=[values[0], datetime(2024, 3, n % 28 + 1), values[2]],
+            )
+        else:
+            d.record(values)
+    return d.book("openpyxl xlsxwriter")
+
+
+@stranger("third_one_cell_for_two_columns", right=False)
+def _(rng: Random) -> Case:
+    """A rota: who stays for two days stands in one cell that is merged over both."""
+    d = draft(rng, "product", "en")
+    d.cols += [col(day, "text", f"en={day.title()}", lambda r, n: r.choice(FIRST)) for day in ("mon", "tue", "wed")]
+    d.header()
+    for n in range(rng.randrange(5, 30)):
+        values = d.values(n)
+        at = rng.randrange(1, 3)
+        if rng.random() < 0.3:
+            values[at + 1] = values[at]
+            cells = [None if column == at + 1 else value for column, value in enumerate(values)]
+            number = d.record(values, cells=cells)
+            d.page.merges.append((number, at + 1, number, at + 2))
+        else:
+            d.record(values)
+    if rng.random() < 0.5:
+        d.fields = [{"name": c.field, "merged": "fill"} for c in d.cols]
+        d.fields[0]["synonyms"] = ["Product"]
+    return d.book("openpyxl xlsxwriter")

@@ -74,14 +74,24 @@ def test_a_value_that_the_file_stores_under_a_merge_stays(tmp_path, kind):
     assert done.cells("merged_blank") == ([] if kind else ["A4"])
 
 
+def test_a_merge_across_columns_counts_for_each_field_that_it_covers(tmp_path):
+    rows = [["region", "city", "sales"], ["North", "Oslo", 5], ["both", None, 6], ["All of it", None, None]]
+    merged_book(tmp_path / "in.xlsx", rows, ["A3:B3", "A4:C4"])
+    done = run_job(tmp_path, fields=FIELDS)
+    assert done.cells("merged_blank") == ["B3"], "a cell as wide as the table is a caption, or a record by itself"
+    filled = run_job(tmp_path, fields=[FIELDS[0], {**FIELDS[1], "merged": "fill"}, FIELDS[2]])
+    assert filled.column("city")[:2] == ["Oslo", "both"]
+
+
 @settings(max_examples=examples(300), deadline=None)
 @given(
     st.lists(st.booleans(), min_size=1, max_size=40),
     st.lists(st.integers(1, 6), max_size=8),
     st.integers(1, 7),
     st.sets(st.integers(1, 40), max_size=10),
+    st.booleans(),
 )
-def test_however_rows_are_cut_into_chunks_every_covered_blank_gets_its_value(filled, heights, size, missing):
+def test_however_rows_are_cut_into_chunks_every_covered_blank_gets_its_value(filled, heights, size, missing, beside):
     """The oracle walks the sheet row by row."""
     spans, at = [], 1
     for height in heights:
@@ -89,15 +99,16 @@ def test_however_rows_are_cut_into_chunks_every_covered_blank_gets_its_value(fil
         at += height + height % 2
     numbers = [n for n in range(1, len(filled) + 1) if n not in missing]
     values = {n: f"v{n}" if filled[n - 1] else None for n in numbers}
+    stored = {n: f"left {n}" if n % 3 else None for n in numbers} if beside else values
     wanted = {}
     for first, last in spans:
-        for n in range(first + 1, last + 1):
-            if n in values and values[n] is None and values.get(first) is not None:
-                wanted[n] = values[first]
-    merges = ColumnMerges([span for span in spans if span[1] > span[0]])
+        for n in range(first, last + 1):
+            if n in values and values[n] is None and stored.get(first) is not None:
+                wanted[n] = stored[first]
+    merges = ColumnMerges(spans, 1)
     found = {}
     for start in range(0, len(numbers), size):
         part = numbers[start : start + size]
-        covered = merges.covered(part, [values[n] for n in part])
+        covered = merges.covered(part, [values[n] for n in part], [stored[n] for n in part])
         found |= {part[i]: value for i, value in covered.items()}
     assert found == wanted
