@@ -37,7 +37,7 @@ _MAX_LINES: Final = 50_000
 _MADE_DATE = re.compile(rf"\d{{1,2}}-{MONTH}|{MONTH}-\d{{1,2}}", re.IGNORECASE)
 _MAY_BE_MADE_DATE = re.compile(r"-(?:[a-zA-Zä]{3}|(?<=[a-zA-Zä]-)\d)")  # starts with a literal, so the search is quick
 _SCORE = re.compile(r"(\d{1,3}):(\d{1,3})")
-# Share of codes from which a column has codes: among phrases, and among single words, which may be codes without digits.
+# Share of codes from which a column has codes: among phrases, and among single words, which may be codes, too.
 _CODES_IN_PHRASES: Final = 0.5
 _CODES_IN_WORDS: Final = 0.25
 _TYPED_ROWS: Final = 10_000  # rows of a table that somebody may have typed, with ditto marks

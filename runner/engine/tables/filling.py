@@ -81,7 +81,7 @@ class _MergedCell(NamedTuple):
 
 
 class ColumnMerges:
-    """The merged cells of one column of a table that begin in the same column of the sheet, tracked across its chunks."""
+    """The merged cells that cover one column of a table and begin in the same one, tracked across its chunks."""
 
     def __init__(self, spans: Iterable[tuple[int, int]], left: int) -> None:
         """Prepare for merged cells that cover these rows (first, last), and whose values column `left` stores."""

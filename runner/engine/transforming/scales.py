@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from runner.engine.common.fields import NUMERIC, Field
 from runner.engine.common.findings import Findings
 from runner.engine.common.patterns import LazyPattern
-from runner.engine.mapping.measures import NOTHING, Measure, measure, measure_of
+from runner.engine.mapping.measures import NOTHING, Measure, is_unit, measure, measure_of
 from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.mapping.target import concepts_by_field, field_classes
 from runner.engine.structure import Column
@@ -35,7 +35,7 @@ _STATES_SCALE: Final = LazyPattern(
 )
 _BRACKETS: Final = re.compile(r"[(\[]([^()\[\]]{1,24})[)\]]\s*$")
 _MESSAGES: Final = {
-    "header": "the header counts in thousands, millions or the like, the field does not",
+    "header": "the header counts in thousands, millions, cents or the like, the field does not",
     "title": "a line beside the table says that its numbers are in thousands, millions or the like, the field does not",
     "format": "the number format shows thousands, millions or the like, the field does not",
     "divided": "the number format leaves out thousands or millions that the stored numbers have",
@@ -134,7 +134,7 @@ def _find_stated_scale(
     often they divide by a thousand. `field_scales`: those that the field's names state, 0 if they state none.
     """
     row, column = max(placed.source.table.header_rows, default=None), placed.column.index
-    header = _measure_of_header(placed.header, field)
+    header = _measure_of_header(placed, field)
     if header.scale is not None:
         return _StatedScale("header", header.scale, row, column)
     if shown is not None and not thousands:
@@ -148,9 +148,10 @@ def _find_stated_scale(
     return None
 
 
-def _measure_of_header(header: str, field: Field) -> Measure:
-    """Return what a header says about scale, unit and currency."""
-    stated = measure(header) if header else NOTHING
+def _measure_of_header(placed: _PlacedColumn, field: Field) -> Measure:
+    """Return what a header says about scale, unit and currency; the rows of a header of several each for itself."""
+    parts = placed.column.parts
+    stated = measure_of(parts) if len(parts) > 1 else measure(placed.header) if placed.header else NOTHING
     if field.type == "money" and stated.scale is None and stated.units.get("length") == frozenset({"mile"}):
         return stated._replace(scale=3)  # miles are thousands in Spanish
     return stated
@@ -170,8 +171,14 @@ def _scale_in_formats(placed: _PlacedColumn) -> tuple[int | None, int]:
 
 
 def _report_unit(placed: _PlacedColumn, field: Field, findings: Findings) -> None:
-    """Report the first unit or currency in number formats that contradicts the field's names or the header."""
-    stated = measure_of([name for name, _ in field.names] + ([placed.header] if placed.header else []))
+    """Report the first unit or currency in a row of units or in number formats that contradicts the field's names, or
+    for formats the header."""
+    names = [name for name, _ in field.names]
+    parts = placed.column.parts
+    if len(parts) > 1 and is_unit(parts[-1]) and (conflict := measure(parts[-1]).contradicts(measure_of(names))):
+        _report_conflict(placed, field, conflict, "the header states", findings)
+        return
+    stated = measure_of(names + ([placed.header] if placed.header else []))
     if not (stated.units or stated.currencies):
         return
     for unit in placed.table.units.get(placed.at, ()):
@@ -179,13 +186,17 @@ def _report_unit(placed: _PlacedColumn, field: Field, findings: Findings) -> Non
         conflict = measure(f"in {name}").contradicts(stated) if name and name != "%" else ""  # unit, currency or none
         if conflict:
             subject = "the numbers show" if conflict == "unit" else "the amounts show"
-            message = _OTHER_UNIT.format(subject, conflict, conflict)
-            findings.add(
-                f"{conflict}_mixed", "warning", message, place=placed.source.place,
-                row=max(placed.source.table.header_rows, default=None), column=placed.column.index, field=field.name,
-                rule="reading",
-            )  # fmt: skip
+            _report_conflict(placed, field, conflict, subject, findings)
             return
+
+
+def _report_conflict(placed: _PlacedColumn, field: Field, conflict: str, subject: str, findings: Findings) -> None:
+    """Report another unit or currency than the field has; `subject`: what states it."""
+    findings.add(
+        f"{conflict}_mixed", "warning", _OTHER_UNIT.format(subject, conflict, conflict), place=placed.source.place,
+        row=max(placed.source.table.header_rows, default=None), column=placed.column.index, field=field.name,
+        rule="reading",
+    )  # fmt: skip
 
 
 def _report_different_units(columns: Sequence[_PlacedColumn], field: Field, findings: Findings) -> None:

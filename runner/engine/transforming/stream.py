@@ -504,8 +504,8 @@ class TableStream:
         return values, wrong
 
     def _fill_merged(self, n: int, columns: list[list[Any]], index: int, reporter: ChunkReporter) -> list[Any]:
-        """Return the column at `index` with the values of merged cells repeated, if the field asks for it; else flag the
-        blanks there, and return it as it is."""
+        """Return the column at `index` with the values of merged cells repeated, if the field asks for it; else flag
+        the blanks there, and return it as it is."""
         raw, field = columns[index], self._pipeline.columns[n].field
         covered: dict[int, Any] = {}
         for merges in self._merged_cells[n]:

@@ -135,3 +135,31 @@ def _(rng: Random) -> Case:
         d.fields = [{"name": c.field, "merged": "fill"} for c in d.cols]
         d.fields[0]["synonyms"] = ["Product"]
     return d.book("openpyxl xlsxwriter")
+
+
+@stranger("third_scale_in_the_row_of_units", right=False)
+def _(rng: Random) -> Case:
+    """A row of units below the names says thousands, cents, or another unit than the field's."""
+    d = draft(rng, "department", "en")
+    heads, units, specs = rng.choice((
+        (("Revenue", "Costs"), each("Mio. €|TEUR|k€|in 1000|Tsd. EUR"), ({}, {})),
+        (("Revenue", "Costs"), each("cents|pence"), ({}, {})),
+        (("Weight", "Price"), ["lb"], ({"name": "weight_kg", "type": "decimal"}, {"name": "price_eur"})),
+    ))  # fmt: skip
+    unit = rng.choice(units)
+    under = [unit, "USD" if unit == "lb" else unit]
+    d.cols += [col(head.lower(), "money", f"en={head}", lambda r, n: r.randrange(100, 9999) / 100) for head in heads]
+    d.fields = [{"name": "department"}] + [
+        {"name": head.lower(), "type": "money", "synonyms": [head], **spec}
+        for head, spec in zip(heads, specs, strict=True)
+    ]
+    d.header()
+    d.line(None, *under, why="units")
+    d.records(size(rng, 4, 30))
+    renamed = {head.lower(): field["name"] for head, field in zip(heads, d.fields[1:], strict=True)}
+    for table in d.tables:
+        table.columns = {renamed.get(name, name): at for name, at in table.columns.items()}
+        table.rows = [r._replace(wants={renamed.get(k, k): v for k, v in r.wants.items()}) for r in table.rows]
+    for spec in d.fields[1:]:
+        d.tell(str(spec["name"]), None, "scale_ignored", "unit_mixed", "currency_mixed")
+    return d.any("book csv")
