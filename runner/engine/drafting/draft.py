@@ -13,7 +13,7 @@ from runner.engine.contract import DraftRequest, EndCode, InputFile, Json, Order
 from runner.engine.deciding.answers import Answers
 from runner.engine.drafting.field_facts import FieldFacts
 from runner.engine.drafting.inference import NEVER_TWICE, DraftQuestion, Inference, Spec
-from runner.engine.drafting.sample_columns import ColumnFacts, facts_of
+from runner.engine.drafting.sample_columns import FEWEST_WORDS, ColumnFacts, facts_of
 from runner.engine.mapping.column_evidence import ColumnIn
 from runner.engine.mapping.knowledge import concepts_of
 from runner.engine.mapping.score import MappingChoice, choose
@@ -269,8 +269,10 @@ class _FieldJoiner:
             if choice is not None and choice.field is not None and self._is_same(choice):
                 self._field_named(choice.field).columns.append(column)
                 continue
-            if choice is not None and choice.field is not None:
-                self._ask_whether_same(column, self._field_named(choice.field))
+            likely = None if choice is None else choice.field
+            doubtful = self._field_of_same_words(column) if likely is None else self._field_named(likely)
+            if doubtful is not None:
+                self._ask_whether_same(column, doubtful)
             if self._request.known_only:
                 what = f"column {column.letters} “{column.header}” is none of the fields, so it was left out"
                 self._notes.append(f"{name}: {what}")
@@ -322,6 +324,17 @@ class _FieldJoiner:
         """Return the field of this name, which is one of those so far."""
         return next(facts for facts in self.fields if facts.name == name)
 
+    def _field_of_same_words(self, column: ColumnFacts) -> FieldFacts | None:
+        """Return the field of other samples that has the same few words as values under a header that means something
+        else, such as “State” and “Status”; None if no field has, or several."""
+        words = column.few_words
+        found = [
+            facts
+            for facts in self.fields
+            if words and facts.files and column.file not in facts.files and _is_same_list(words, facts)
+        ]
+        return found[0] if len(found) == 1 else None
+
     def _ask_whether_same(self, column: ColumnFacts, facts: FieldFacts) -> None:
         """Add the question whether a column is the same as a field of other samples."""
         text = f"is the column “{column.header}” of another sample the same as “{facts.label}”?"
@@ -337,6 +350,12 @@ class _FieldJoiner:
             n += 1
             free = f"{name}_{n}"
         return free
+
+
+def _is_same_list(words: frozenset[str], facts: FieldFacts) -> bool:
+    """Whether a field's values are these words, or one of the two lists has only words of the other."""
+    others = frozenset[str]().union(*(column.few_words for column in facts.columns))
+    return len(words & others) >= FEWEST_WORDS and (words <= others or others <= words)
 
 
 def _as_declaration(facts: FieldFacts) -> Spec:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, time
+from functools import cached_property
 from typing import Any, Final
 
 from runner.engine.common import a1
@@ -17,6 +18,9 @@ from runner.engine.values.decisions import Tally, add_cells, decide_convention, 
 from runner.engine.values.words import NOTHING
 
 TRIED_TYPES: Final = ("integer", "decimal", "percent", "date", "datetime", "time", "boolean", "email", "phone", "url")
+FEWEST_WORDS: Final = 3  # different values by which another column of the same words is recognized
+_MOST_WORDS: Final = 60
+_LEAST_REPEATS: Final = 5  # how often each of these words occurs on average
 CLEANING_STEPS: Final = ("strip", "nullify")
 _LEAST_FIT: Final = 0.5  # share of the first values that a type must fit to be tried on all
 _LONGEST_COUNTED: Final = 200  # characters of a value that is counted by itself
@@ -135,6 +139,18 @@ class ColumnFacts:
             self.overflow = True
             return
         self.counts[text] += 1
+
+    @cached_property
+    def few_words(self) -> frozenset[str]:
+        """Return the values of a column that holds a few words again and again, without case; none of another column.
+
+        All rows must have been counted.
+        """
+        different = len(self.counts)
+        if self.overflow or not FEWEST_WORDS <= different <= _MOST_WORDS or self.values < _LEAST_REPEATS * different:
+            return frozenset()
+        words = frozenset(value.casefold() for value in self.counts)
+        return words if all(any(map(str.isalpha, word)) for word in words) else frozenset()
 
     @property
     def values(self) -> int:

@@ -272,6 +272,21 @@ def test_a_person_may_say_that_two_headers_are_one_field(tmp_path):
     assert found["foo"]["synonyms"] == ["Quux"]
 
 
+def test_a_column_with_the_words_of_another_sample_s_field_is_asked_about(tmp_path):
+    words = ("open", "paid", "late", "cancelled")
+    files = {
+        "a.csv": table(60, Status=lambda n: words[few(n, 4)], Level=lambda n: few(n, 4)),
+        "b.csv": table(60, State=lambda n: words[few(n, 4)].upper(), Rank=lambda n: few(n, 4)),
+        "c.csv": table(60, Province=lambda n: ("Lima", "Cusco", "Puno")[few(n, 3)], Rank=lambda n: few(n, 4)),
+    }
+    asked = [q for q in drafted(tmp_path, files)["questions"] if q["kind"] == "same_column"]
+    assert [q["change"] for q in asked] == [{"same": {"State": "Status"}}]
+    twice = {**files, "a.csv": [[*row, row[0]] for row in files["a.csv"]]}
+    twice["a.csv"][0][-1] = "Former status"
+    asked = [q for q in drafted(tmp_path, twice)["questions"] if q["kind"] == "same_column"]
+    assert all("State" not in q["change"]["same"] for q in asked), "which of two fields it is cannot be told"
+
+
 def test_every_draft_validates_and_reports_no_error_on_its_samples(tmp_path):
     body = table(
         60, **{"Member #": lambda n: f"M{n:04}", "名前": lambda n: f"山田{n}", "Ort": lambda n: ("Bonn", "Köln")[n % 2], "1. Wert": lambda n: n,
