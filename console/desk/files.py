@@ -33,6 +33,8 @@ class Desk:
 
 def find_manifest(place: Path) -> Path:
     """The manifest of a config package, which is a folder, or the manifest itself. Raises UsageError."""
+    if not place.exists():
+        raise UsageError(f"manifest {place}: no such file or folder")
     if not place.is_dir():
         return place
     if (place / "manifest.json").is_file():

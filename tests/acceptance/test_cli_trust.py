@@ -93,7 +93,7 @@ def test_a_case_that_cannot_be_run_is_broken_and_says_why(ade, package):
 
 @pytest.mark.parametrize(
     ("words", "why"),
-    [(("test", "nowhere"), "manifest nowhere: No such file"), (("test", "--case", "x*"), "there are: first")],
+    [(("test", "nowhere"), "manifest nowhere: no such file or folder"), (("test", "--case", "x*"), "there are: first")],
 )
 def test_what_is_not_there_is_named(ade, package, words, why):
     assert why in ade(*words, expect=2).err

@@ -152,6 +152,10 @@ def test_what_cannot_be_drafted_from_is_refused(ade, words, problem):
     assert not (ade.home / "package").exists()
 
 
+def test_a_package_that_is_not_there_is_named(ade):
+    assert "manifest members: no such file or folder" in ade("test", "members", expect=2).err
+
+
 def test_a_folder_behind_the_samples_is_asked_for_in_front(ade):
     told = ade("init", "--from", "sample.csv", "members", expect=2).err
     assert "name the new folder first: ade init members --from sample.csv" in told
