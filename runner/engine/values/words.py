@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from runner.engine.common.patterns import LazyPattern
 
-MAX_MEMO: Final = 50_000  # texts of a column that are parsed once
+MAX_MEMO: Final = 20_000  # texts of a column that are parsed once
 
 
 class Bad:
