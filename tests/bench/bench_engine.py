@@ -105,7 +105,9 @@ def big(rows: int, ways: list[str], repeat: int, *, one_core: bool = False) -> S
         commands = {OURS: our_command(source, folder)} | {way: peer_command(way, source, folder) for way in ways}
         found, compared = measure(commands, folder, repeat, cores=1 if one_core else None)
     where = ", on one core" if one_core else ""
-    asked = f"make bench ARGS='engine --rows {rows} --repeat {repeat}{' --one-core' if one_core else ''}'"
+    chosen = " ".join(f'"{way}"' for way in ways) or "none"
+    options = ("" if ways == list(WAYS) else f" --only {chosen}") + (" --one-core" if one_core else "")
+    asked = f"make bench ARGS='engine --rows {rows} --repeat {repeat}{options}'"
     return Section(
         title=f"{rows:,} rows of 10 columns{where}",
         command=asked,
@@ -139,7 +141,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="engine", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument("--rows", type=int, nargs="+", help="100,000 with the fastest peer, then 10,000 with every one")
+    made.add_argument("--rows", type=int, nargs="+", help="as the page has them unless said: see main")
     made.add_argument("--repeat", type=int, default=3)
     made.add_argument("--only", nargs="*", choices=[*WAYS, "none"], help="these peers")
     made.add_argument("--one-core", action="store_true", help="on one core only")
@@ -153,7 +155,13 @@ def main(words: list[str]) -> Report:
         sections = [big(rows, everyone, asked.repeat, one_core=asked.one_core) for rows in asked.rows]
     else:
         fastest = [way for way in everyone if way == FASTEST]
-        sections = [big(100_000, fastest, asked.repeat), big(10_000, everyone, asked.repeat), *quick()]
+        sections = [
+            big(100_000, fastest, asked.repeat),
+            big(100_000, [], asked.repeat, one_core=True),
+            big(10_000, everyone, asked.repeat),
+            big(1_000_000, [], 1),
+            *quick(),
+        ]
     versions = own_versions() | versions_of("frames") | versions_of("vectors")
     whole = not asked.rows and asked.only is None
     return Report(name=NAME, title=TITLE, sections=sections, versions=versions, whole=whole)
