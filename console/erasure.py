@@ -127,12 +127,12 @@ def _remove_files(stack: Stack, tenant: str, known: set[str], report: ErasureRep
     for top in (INBOX, CONFIGS, OUTPUTS, BENCHES):
         gone += (count := _purge(stack.store, f"{top}{tenant}/"))
         report.add(top.rstrip("/"), count)
-    for folder in stack.store.level(WORK).folders:
+    for folder in _folders(stack.store, WORK):
         job_id = basename(folder.rstrip("/"))
         if job_id in known or (job_id.startswith(job_ids_of(tenant)) and stack.table.get(job_id) is None):
             gone += (count := _purge(stack.store, folder))
             report.add("work", count)
-    for replay in stack.store.level(REPLAYS).folders:
+    for replay in _folders(stack.store, REPLAYS):
         gone += (count := _purge(stack.store, f"{replay}{tenant}/"))
         report.add("replays", count + _shorten_report(stack.store, f"{replay}report.json", tenant))
     for folder in (ACTIONS, REQUESTS):
@@ -149,11 +149,16 @@ def _purge(store: ObjectStore, prefix: str) -> int:
     return store.purge(prefix) if isinstance(store, Purges) else store.delete_prefix(prefix)
 
 
+def _folders(store: ObjectStore, prefix: str) -> list[str]:
+    """The folders below a prefix, and those of which a bucket that keeps versions has nothing else."""
+    return list(store.purgeable_folders(prefix) if isinstance(store, Purges) else store.level(prefix).folders)
+
+
 def _forget_former(stack: Stack) -> int:
     """Delete former versions of the documents that all tenants share: a bucket may keep them."""
     if not isinstance(stack.store, Purges):
         return 0
-    reports = (f"{replay}report.json" for replay in stack.store.level(REPLAYS).folders)
+    reports = (f"{replay}report.json" for replay in _folders(stack.store, REPLAYS))
     return sum(stack.store.purge_former(key) for key in (TOKENS_KEY, LINKS_KEY, *reports))
 
 

@@ -479,6 +479,10 @@ class Purges(Protocol):
         """Delete what this key held before its present content; returns how many versions went."""
         ...
 
+    def purgeable_folders(self, prefix: str) -> Iterator[str]:
+        """The folders right below `prefix`, also those of which only former versions are left."""
+        ...
+
 
 @runtime_checkable
 class Hasty(Protocol):

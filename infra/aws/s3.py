@@ -46,7 +46,7 @@ from infra.aws.s3_answers import (
     version_of,
 )
 from infra.aws.s3_listings import Listings
-from infra.aws.s3_purging import purge_former, purge_versions
+from infra.aws.s3_purging import folders_with_versions, purge_former, purge_versions
 from infra.aws.s3_reads import InFile, InMemory, Memo, Sink, read_to_end
 from infra.aws.s3_uploads import PART_BYTES, Uploads
 
@@ -258,6 +258,9 @@ class S3Store:
     def purge(self, prefix: str) -> int:
         """Every version and delete marker, and the parts of uploads that were broken off."""
         return purge_versions(self._s3, self._call, self._bucket, prefix) + self.delete_prefix(prefix)
+
+    def purgeable_folders(self, prefix: str) -> Iterator[str]:
+        return folders_with_versions(self._s3, self._call, self._bucket, prefix)
 
     def purge_former(self, key: str) -> int:
         return purge_former(self._s3, self._call, self._bucket, key)

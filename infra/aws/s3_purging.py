@@ -1,5 +1,6 @@
 """Deletes what a listing does not show: former versions, delete markers, parts of uploads that were never completed."""
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -29,6 +30,18 @@ def purge_versions(s3: Any, call: Caller, bucket: str, prefix: str) -> int:
         upload = {"Bucket": bucket, "Key": one["Key"], "UploadId": one["UploadId"]}
         call(f"abort {one['Key']}", partial(s3.abort_multipart_upload, **upload))
     return gone
+
+
+def folders_with_versions(s3: Any, call: Caller, bucket: str, prefix: str) -> Iterator[str]:
+    """The folders right below `prefix` that hold a version of anything, or a delete marker."""
+    ask: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/", "MaxKeys": _AT_ONCE}
+    while True:
+        page = call(f"list versions {prefix}", partial(s3.list_object_versions, **ask))
+        yield from (one["Prefix"] for one in page.get("CommonPrefixes", ()))
+        if not page.get("IsTruncated"):
+            return
+        marks = {"KeyMarker": page.get("NextKeyMarker"), "VersionIdMarker": page.get("NextVersionIdMarker")}
+        ask = {**ask, **{name: mark for name, mark in marks.items() if mark}}
 
 
 def purge_former(s3: Any, call: Caller, bucket: str, key: str) -> int:

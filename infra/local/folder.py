@@ -271,6 +271,9 @@ class FolderStore:
             self._prune(prefix.rstrip("/"))
         return len(keys)
 
+    def purgeable_folders(self, prefix: str) -> Iterator[str]:
+        return iter(self.level(prefix).folders)
+
     def purge_former(self, key: str) -> int:
         """A folder keeps no former versions."""
         del key

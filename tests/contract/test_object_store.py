@@ -65,6 +65,18 @@ def test_a_purge_leaves_no_version_of_what_is_below_a_prefix(store: ObjectStore)
     assert store.read(KEY, limit=LIMIT) == b"again"
 
 
+def test_folders_of_former_versions_are_found_and_purged(store: ObjectStore):
+    if not isinstance(store, Purges):
+        pytest.skip("this store cannot delete more than it lists")
+    for key in ("work/a/1/x", "work/b/1/x"):
+        store.put(key, b"one")
+    store.delete("work/a/1/x")
+    found = set(store.purgeable_folders("work/"))
+    assert {"work/b/"} <= found <= {"work/a/", "work/b/"}
+    assert sum(map(store.purge, found)) >= 1
+    assert sum(map(store.purge, store.purgeable_folders("work/"))) == 0  # SeaweedFS keeps the empty folders
+
+
 def test_former_versions_go_and_the_present_one_stays(store: ObjectStore):
     if not isinstance(store, Purges):
         pytest.skip("this store cannot delete more than it lists")
