@@ -13,32 +13,35 @@ _BORDERS: Final = frozenset({
     "thin", "medium", "dashed", "dotted", "thick", "double", "hair", "mediumDashed", "dashDot", "mediumDashDot",
     "dashDotDot", "mediumDashDotDot", "slantDashDot",
 })  # fmt: skip
-_ACROSS: Final = frozenset(["left", "center", "right", "fill", "justify", "centerContinuous", "distributed"])
-_DOWN: Final = frozenset(["top", "center", "bottom", "justify", "distributed"])
-_ALIGN: Final = {"h": "horizontal", "v": "vertical", "indent": "indent", "turn": "textRotation"}
-_DOWNWARDS: Final = 255  # a text whose letters stand one below the other; else degrees
+_HORIZONTAL: Final = frozenset(["left", "center", "right", "fill", "justify", "centerContinuous", "distributed"])
+_VERTICAL: Final = frozenset(["top", "center", "bottom", "justify", "distributed"])
+_ALIGNMENTS: Final = {"h": "horizontal", "v": "vertical", "indent": "indent", "turn": "textRotation"}
+_STACKED: Final = 255  # in place of degrees: a text whose letters stand one below the other
+_FIRST_OWN_FORMAT: Final = 164  # the number of the first format that is not built in
 _RGB = re.compile(r"[0-9A-F]{6}")
 _FONT_MARKS: Final = {"bold": "b", "italic": "i", "struck": "strike", "underline": "u"}
 _SIDES: Final = ("left", "right", "top", "bottom")
 
 
 class CellStyles:
-    """Hands out style numbers for looks that were checked."""
+    """Hands out style numbers for looks that `checked_appearance` returned, and writes the styles part."""
 
     def __init__(self) -> None:
+        """Begin with the usual look, whose number is 0."""
+        # Each element of the styles part as XML (of formats: the format itself), with its number.
         self._fonts = {_font_xml({}): 0}
         self._fills = {'<patternFill patternType="none"/>': 0, '<patternFill patternType="gray125"/>': 1}
         self._borders = {_border_xml({}): 0}
         self._formats: dict[str, int] = {}
         self._xfs = {'<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>': 0}
-        self._known: dict[str, int] = {}
+        self._number_by_appearance: dict[str, int] = {}  # by the look as JSON
 
     def of(self, appearance: dict[str, Any]) -> int:
         """Return the style number of a look; equal looks share it."""
         text = json.dumps(appearance, sort_keys=True)
-        if text not in self._known:
-            self._known[text] = self._add_style(appearance)
-        return self._known[text]
+        if text not in self._number_by_appearance:
+            self._number_by_appearance[text] = self._add_style(appearance)
+        return self._number_by_appearance[text]
 
     def _add_style(self, appearance: dict[str, Any]) -> int:
         """Add a look to the styles part, and return its style number."""
@@ -48,14 +51,9 @@ class CellStyles:
             solid = f'<fgColor rgb="FF{appearance["fill"]}"/><bgColor indexed="64"/>'
             fill = _number_of(self._fills, f'<patternFill patternType="solid">{solid}</patternFill>')
         border = _number_of(self._borders, _border_xml(appearance.get("border", {})))
-        number = 164 + _number_of(self._formats, appearance["format"]) if appearance.get("format") else 0
+        number = _FIRST_OWN_FORMAT + _number_of(self._formats, code) if (code := appearance.get("format")) else 0
         align = appearance.get("align", {})
-        alignment = "".join(
-            f' {name}="{align[key]}"' for key, name in (("h", "horizontal"), ("v", "vertical")) if key in align
-        )
-        alignment += "".join(
-            f' {name}="{align[key]}"' for key, name in (("indent", "indent"), ("turn", "textRotation")) if key in align
-        )
+        alignment = "".join(f' {name}="{align[key]}"' for key, name in _ALIGNMENTS.items() if key in align)
         alignment += ' wrapText="1"' if align.get("wrap") else ""
         inside = f"<alignment{alignment}/>" if alignment else ""
         applied = 'applyNumberFormat="1" ' if number else ""
@@ -67,7 +65,7 @@ class CellStyles:
     def xml(self) -> str:
         """Write the styles part with all looks that were added, as XML."""
         formats = "".join(
-            f'<numFmt numFmtId="{164 + number}" formatCode="{attribute(content)}"/>'
+            f'<numFmt numFmtId="{_FIRST_OWN_FORMAT + number}" formatCode="{attribute(content)}"/>'
             for number, content in enumerate(self._formats)
         )
         fills = "".join(f"<fill>{content}</fill>" for content in self._fills)
@@ -84,12 +82,12 @@ class CellStyles:
 
 
 def _number_of(numbers: dict[str, int], text: str) -> int:
-    """Return the number of a text; a new text gets the next number."""
+    """Return the number of a text; a new text is added to `numbers` with the next number."""
     return numbers.setdefault(text, len(numbers))
 
 
 def _font_xml(font: dict[str, Any]) -> str:
-    """Write the XML element of a font that is described; what it lacks is usual."""
+    """Write the XML element of a described font; without a name or size it is Calibri 11."""
     marks = "".join(f"<{tag}/>" for name, tag in _FONT_MARKS.items() if font.get(name))
     colour = f'<color rgb="FF{font["color"]}"/>' if font.get("color") else ""
     name = attribute(font.get("name", "Calibri"))
@@ -109,7 +107,8 @@ def _border_xml(border: dict[str, Any]) -> str:
 
 
 def checked_appearance(value: object) -> dict[str, Any]:
-    """Copy what is known of a look and nothing else; odd parts are left out, for a look is not data."""
+    """Copy the known and valid parts of a look; the others are left out, for a look is not data. Raises BadOutput
+    unless it is an object."""
     if not isinstance(value, dict):
         raise BadOutput("rejects.jsonl has an invalid style")
     appearance: dict[str, Any] = {}
@@ -128,11 +127,11 @@ def checked_appearance(value: object) -> dict[str, Any]:
     align = value.get("align")
     if isinstance(align, dict):
         appearance["align"] = (
-            ({"h": align["h"]} if align.get("h") in _ACROSS else {})
-            | ({"v": align["v"]} if align.get("v") in _DOWN else {})
+            ({"h": align["h"]} if align.get("h") in _HORIZONTAL else {})
+            | ({"v": align["v"]} if align.get("v") in _VERTICAL else {})
             | ({"wrap": True} if align.get("wrap") is True else {})
             | ({"indent": align["indent"]} if _is_whole(align.get("indent"), 250) else {})
-            | ({"turn": align["turn"]} if align.get("turn") == _DOWNWARDS or _is_whole(align.get("turn"), 180) else {})
+            | ({"turn": align["turn"]} if align.get("turn") == _STACKED or _is_whole(align.get("turn"), 180) else {})
         )
     code = value.get("format")
     if isinstance(code, str) and 0 < len(code) <= 255 and code.isprintable():
@@ -153,7 +152,7 @@ def _plain_font(font: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_whole(value: object, most: int) -> bool:
-    """Whether a value is a whole number from 1 to a limit."""
+    """Whether a value is a whole number from 1 to `most`."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= most
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import TextIOWrapper
 from itertools import islice
-from typing import IO, Final, NamedTuple
+from typing import IO, Final, NamedTuple, Protocol
 
 from runner.engine.contract import DataTypes, OutputName, Place
 from runner.engine.document_types import OutputColumnPart, OutputPart
@@ -80,7 +80,7 @@ class SplitFile(NamedTuple):
 def check_data_files(
     written: Mapping[str, Place], known: DataTypes, output: OutputPart, split_files: Iterable[SplitFile] = ()
 ) -> None:
-    """Check every data file but the workbooks; raises BadOutput."""
+    """Check schema.json, and every CSV, JSON Lines and Parquet file; raises BadOutput."""
     options = DataOptions.parse(known.output)
     columns = _check_schema(_read_schema(written), known, output, options)
     for name in options.names:
@@ -123,6 +123,7 @@ def open_written(written: Mapping[str, Place], name: str) -> IO[bytes]:
 
 
 def _read_schema(written: Mapping[str, Place]) -> bytes:
+    """Read schema.json, or one byte more than it may have; raises BadOutput if the box did not write it."""
     with open_written(written, OutputName.SCHEMA) as file:
         return file.read(MAX_SCHEMA + 1)
 
@@ -168,8 +169,8 @@ def _value_expression(column: TypedColumn) -> str:
         case ColumnType.INTEGER:
             return _INTEGER
         case ColumnType.DECIMAL:
-            more = PRECISION - column.scale - 1  # digits before the point, behind the first
-            whole = rf"(?:0|[1-9][0-9]{{0,{more}}})" if more >= 0 else "0"
+            further_digits = PRECISION - column.scale - 1  # before the point, behind the first digit
+            whole = rf"(?:0|[1-9][0-9]{{0,{further_digits}}})" if further_digits >= 0 else "0"
             return "-?" + whole + (rf"(?:\.[0-9]{{1,{column.scale}}})?" if column.scale else "")
         case ColumnType.NUMBER:
             return _NUMBER
@@ -260,6 +261,7 @@ def _make_csv_check(column: TypedColumn, point: str) -> Callable[[tuple[str, ...
 
 
 def _is_fraction(column: TypedColumn) -> bool:
+    """Whether the numbers of a column may have a decimal point."""
     return column.type in (ColumnType.NUMBER, ColumnType.DECIMAL)
 
 
@@ -270,7 +272,7 @@ def _count_json_rows(file: IO[bytes], columns: list[TypedColumn], _: DataOptions
     if split is not None:
         languages[split.at] = _split_expression(split)
     members = [
-        _name_expression(column.name) + ": " + language for column, language in zip(columns, languages, strict=True)
+        _quoted_expression(column.name) + ": " + language for column, language in zip(columns, languages, strict=True)
     ]
     lines = re.compile(r"(?:\{" + ", ".join(members) + r"\}\n)*+")
     rows = 0
@@ -291,13 +293,14 @@ def _count_json_rows(file: IO[bytes], columns: list[TypedColumn], _: DataOptions
 def _split_expression(split: SplitColumn) -> str:
     """Return the expression of the values that the column of a split holds in one file, in their only spelling."""
     if split.value is not None:
-        return _name_expression(split.value)
-    declared = "|".join(map(_name_expression, sorted(split.values)))
+        return _quoted_expression(split.value)
+    declared = "|".join(map(_quoted_expression, sorted(split.values)))
     return f"(?!(?:{declared})(?:, |\\}}))(?:null|{_JSON_TEXT})"
 
 
-def _name_expression(name: str) -> str:
-    return re.escape(json.dumps(name, ensure_ascii=False))
+def _quoted_expression(text: str) -> str:
+    """Return the expression of one text as normalized.jsonl has it, in quotes."""
+    return re.escape(json.dumps(text, ensure_ascii=False))
 
 
 def _json_expression(column: TypedColumn) -> str:
@@ -309,13 +312,20 @@ def _json_expression(column: TypedColumn) -> str:
 
 
 def _blocks_of_lines(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the file in blocks of whole lines."""
+    """Yield the file in blocks of whole lines; one that is too long is cut."""
     while block := file.read(_BYTES_AT_ONCE):
         rest = b"" if block.endswith(b"\n") else file.readline(MAX_LINE)
         yield block + rest
 
 
-_RowCounter = Callable[[IO[bytes], list[TypedColumn], DataOptions, SplitColumn | None], int]
+class _RowCounter(Protocol):
+    """Checks a data file and counts its rows; raises BadOutput."""
+
+    def __call__(
+        self, file: IO[bytes], columns: list[TypedColumn], options: DataOptions, split: SplitColumn | None, /
+    ) -> int: ...
+
+
 _COUNT_ROWS: Final[dict[OutputName, _RowCounter]] = {
     OutputName.CSV: _count_csv_rows,
     OutputName.JSONL: _count_json_rows,

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import IO, Final
 
 from runner.engine.common.rowsets import RowSet
@@ -28,18 +28,19 @@ from runner.engine.protocol import BadOutput, open_target, place_of
 from runner.engine.verifying.balance import balance
 from runner.engine.verifying.data_check import SplitFile, check_data_files, named_as, open_written
 from runner.engine.verifying.document import MAX_BYTES, read_artifact, read_review
-from runner.engine.verifying.rejects_book import write_rejects
+from runner.engine.verifying.rejects_book import RowExists, write_rejects
 from runner.engine.verifying.split_column import SplitColumn
-from runner.engine.verifying.workbook_check import named, read_book
+from runner.engine.verifying.workbook_check import escaped_name, read_book
 
 MAX_REVIEW: Final = 4 * 1024 * 1024
 MAX_VALUES: Final = 64 * 1024 * 1024  # as many findings as an artifact can have
-_DATA: Final = ("data", "rejected", "skipped_table")  # as what the books list rows that may have errors
+_MAY_HAVE_ERRORS: Final = ("data", "rejected", "skipped_table")  # as what the books list rows that may have errors
 _FAILED: Final = "the verifier failed on the outputs"
 
 
 def carry_out(order: VerifyOrder) -> FinalEvent:
-    """Verify the outputs, and write the page about them from what was verified."""
+    """Verify the outputs, and write the page about them from what was verified; whatever fails is in the event that is
+    returned."""
     try:
         return FinalEvent(_verify_review(order) if order.review else _verify_outputs(order))
     except BadOutput as refused:
@@ -113,7 +114,8 @@ def summary_of(artifact: ArtifactDocument) -> Json:
 
 
 def _make_rejects(order: VerifyOrder, artifact: ArtifactDocument) -> None:
-    """Write rejects.xlsx from the box's description, which must have the rows that the artifact counts."""
+    """Write rejects.xlsx from the box's description, if both are ordered; raises BadOutput if it has other rows than
+    the artifact counts."""
     counted_rows, target = artifact["output"].get("rejects", {}).get("rows", 0), order.outputs.get(OutputName.REJECTS)
     description = order.written.get(OutputName.REJECTED_ROWS)
     described_rows = 0
@@ -121,13 +123,13 @@ def _make_rejects(order: VerifyOrder, artifact: ArtifactDocument) -> None:
         with open(description, "rb") as source, open_target(target) as file:  # noqa: PTH123 - as below
             source.seek(0)
             described_rows = write_rejects(
-                source, file, job=order.job.job_id, title=order.title, exists=_rows_of_books(artifact)
+                source, file, job=order.job.job_id, title=order.title, exists=_make_row_exists(artifact)
             )
     if described_rows != counted_rows and target is not None:
         raise BadOutput(f"artifact.json counts {counted_rows} rows of rejects.xlsx, the box described {described_rows}")
 
 
-def _rows_of_books(artifact: ArtifactDocument) -> Callable[[str, int, int, int], bool]:
+def _make_row_exists(artifact: ArtifactDocument) -> RowExists:
     """Return a function that says whether the books of an artifact have a row of data (`row`) or any other row."""
     names = [source["name"] for source in artifact["inputs"] if source["role"] == "primary"]
     data_rows: dict[tuple[int, int], RowSet] = {}
@@ -138,7 +140,7 @@ def _rows_of_books(artifact: ArtifactDocument) -> Callable[[str, int, int, int],
         place = (names.index(sheet["input"]), sheet["index"])
         runs = [(run["from"], run["to"], run["as"]) for run in sheet.get("rows", ())]
         all_rows[place] = _join_overlapping((first, last) for first, last, _ in runs)
-        data_rows[place] = _join_overlapping((first, last) for first, last, kind in runs if kind in _DATA)
+        data_rows[place] = _join_overlapping((first, last) for first, last, kind in runs if kind in _MAY_HAVE_ERRORS)
     nothing = RowSet()
     return lambda kind, input_number, index, row: (
         row in (data_rows if kind == "row" else all_rows).get((input_number, index), nothing)
@@ -182,7 +184,7 @@ def _write_profile(order: VerifyOrder, artifact: ArtifactDocument) -> None:
 
 
 def verify(order: VerifyOrder) -> ArtifactDocument:
-    """Verify the outputs and return the artifact. Raises BadOutput."""
+    """Check the outputs against the artifact and what the runner knows; returns the artifact. Raises BadOutput."""
     written = order.written
     formats = ("xlsx",) if order.data is None else DataOptions.parse(order.data.output).formats
     needed = () if order.audit else (name for name in data_files(formats) if name is not OutputName.JSONL)
@@ -241,10 +243,11 @@ def _list_split_files(order: VerifyOrder, output: OutputPart, formats: Iterable[
 
 
 def _check_split_book(order: VerifyOrder, output: OutputPart, part: SplitFile) -> None:
-    """Check that a workbook of the split has its rows, on sheets that are named as those of the whole output."""
+    """Check that a workbook of the split has its rows, on sheets that are named as those of the whole output; raises
+    BadOutput."""
     with open_written(order.written, part.name) as file, named_as(part):
         sheets = read_book(file, title=order.title, formats=order.formats, column=part.column)
-    if [sheet.name for sheet in sheets] != [named(name) for name in output["sheets"][: len(sheets)]]:
+    if [sheet.name for sheet in sheets] != [escaped_name(name) for name in output["sheets"][: len(sheets)]]:
         raise BadOutput(f"artifact.json and {part.name} have different sheets")
     rows = sum(sheet.rows for sheet in sheets)
     if rows != part.rows:
@@ -288,14 +291,14 @@ def verify_review(order: VerifyOrder) -> ReviewDocument:
 
 
 def _read_bytes(path: Place, most: int) -> bytes:
-    """Read at most so many bytes of a file, and one more if it has more."""
+    """Read `most` bytes of a file, or one more if it has more; less if it is shorter."""
     with open(path, "rb") as file:  # noqa: PTH123 - by a path or by a descriptor
         file.seek(0)  # the descriptor may be at the end
         return file.read(most + 1)
 
 
 def _check_job(order: VerifyOrder, artifact: ArtifactDocument) -> None:
-    """Check that the artifact agrees with what the runner itself knows."""
+    """Check that the artifact agrees with what the runner itself knows; raises BadOutput."""
     known = {
         "job": order.job.encode(),
         "params": order.params,
@@ -316,13 +319,13 @@ def _check_job(order: VerifyOrder, artifact: ArtifactDocument) -> None:
 
 
 def _check_rows(order: VerifyOrder, output: OutputPart, file: IO[bytes]) -> None:
-    """Check that the workbook has the artifact's sheets, rows and columns."""
+    """Check that the workbook has the artifact's sheets, rows and columns; raises BadOutput."""
     sheets = read_book(file, title=order.title, formats=order.formats)
     names = [*output["sheets"], *(extra["name"] for extra in output["extra_sheets"])]
-    if sorted(map(named, names)) != sorted(sheet.name for sheet in sheets):
+    if sorted(map(escaped_name, names)) != sorted(sheet.name for sheet in sheets):
         raise BadOutput("artifact.json and normalized.xlsx have different sheets")
     sheets_by_name = {sheet.name: sheet for sheet in sheets}
-    data_sheets = [sheets_by_name[named(name)] for name in output["sheets"]]
+    data_sheets = [sheets_by_name[escaped_name(name)] for name in output["sheets"]]
     rows = [sheet.rows for sheet in data_sheets]
     if sum(rows) != output["rows"]:
         raise BadOutput(f"artifact.json counts {output['rows']} rows, normalized.xlsx has {sum(rows)}")
@@ -330,5 +333,5 @@ def _check_rows(order: VerifyOrder, output: OutputPart, file: IO[bytes]) -> None
         raise BadOutput("artifact.json and normalized.xlsx have different row counts for a sheet")
     if any(sheet.columns != len(output["columns"]) for sheet in data_sheets):
         raise BadOutput("artifact.json and normalized.xlsx have different columns")
-    if any(sheets_by_name[named(extra["name"])].rows != extra["rows"] for extra in output["extra_sheets"]):
+    if any(sheets_by_name[escaped_name(extra["name"])].rows != extra["rows"] for extra in output["extra_sheets"]):
         raise BadOutput("artifact.json and normalized.xlsx have different row counts for an extra sheet")

@@ -51,6 +51,20 @@ class _Range(NamedTuple):
     most: int
 
 
+class _Metadata(NamedTuple):
+    """The metadata at the end of a file."""
+
+    begins_at: int  # in the file, in bytes
+    body: bytes
+
+
+class _StoredValues(NamedTuple):
+    """The values of a page, checked."""
+
+    body: bytes
+    number: int  # blanks are not stored
+
+
 class _Page(NamedTuple):
     """A page of a column, decompressed."""
 
@@ -65,28 +79,28 @@ def count_parquet_rows(
 
     `split`: what one column must hold.
     """
-    end, described = _read_metadata(file)
+    end, stored_metadata = _read_metadata(file)
     groups: list[list[PageFacts]] = []
     at = len(MAGIC)
     while at < end:
         group: list[PageFacts] = []
         for n, column in enumerate(columns):
             page = _read_page(file, at, end)
-            stored, present = _check_values(column, page)
+            stored = _check_values(column, page)
             if split is not None and split.at == n:
-                _check_split(split, stored, present, page.facts.values - present)
+                _check_split(split, stored, page.facts.values - stored.number)
             group.append(page.facts)
             at += page.facts.packed
         if len({facts.values for facts in group}) != 1 or not group[0].values:
             raise BadOutput("normalized.parquet has columns of different lengths")
         groups.append(group)
-    if at != end or metadata(columns, groups) != described:
+    if at != end or metadata(columns, groups) != stored_metadata:
         raise BadOutput(_NOT_OURS)
     return sum(group[0].values for group in groups)
 
 
-def _read_metadata(file: IO[bytes]) -> tuple[int, bytes]:
-    """Return where the metadata begins, and its bytes; raises BadOutput if the file does not end as ours do."""
+def _read_metadata(file: IO[bytes]) -> _Metadata:
+    """Read the metadata; raises BadOutput if the file does not begin and end as ours do."""
     size = file.seek(0, 2)
     tail = _LENGTH.size + len(MAGIC)
     if size < len(MAGIC) + tail:
@@ -99,11 +113,12 @@ def _read_metadata(file: IO[bytes]) -> tuple[int, bytes]:
     if head != MAGIC or file.read() != MAGIC or end < len(MAGIC) or length > MAX_METADATA:
         raise BadOutput(_NOT_OURS)
     file.seek(end)
-    return end, file.read(length)
+    return _Metadata(end, file.read(length))
 
 
 def _read_page(file: IO[bytes], at: int, end: int) -> _Page:
-    """Read a page and decompress it; raises BadOutput if it is not as ours are."""
+    """Read the page that begins at byte `at` and decompress it; raises BadOutput if it is not as ours are, or goes
+    beyond byte `end`."""
     file.seek(at)
     header = _HEADER.match(file.read(_LONGEST_HEADER))
     if header is None:
@@ -137,25 +152,24 @@ def _parse_varint(raw: bytes) -> int:
     return number >> 1
 
 
-def _check_split(split: SplitColumn, stored: bytes, present: int, blanks: int) -> None:
-    """Check that the rows of a page belong to the file; raises BadOutput."""
-    if not split.holds(_parse_texts(stored, present)) or (blanks and not split.holds([None])):
+def _check_split(split: SplitColumn, stored: _StoredValues, blanks: int) -> None:
+    """Check that the rows of a page belong to the file; raises BadOutput. `blanks`: rows without a value."""
+    if not split.holds(_parse_texts(stored)) or (blanks and not split.holds([None])):
         raise BadOutput(WRONG_FILE)
 
 
-def _parse_texts(stored: bytes, present: int) -> list[str]:
+def _parse_texts(stored: _StoredValues) -> list[str]:
     """Parse the texts of a page that was checked."""
-    texts, at = [], 0
-    for _ in range(present):
-        (length,) = _LENGTH.unpack_from(stored, at)
+    texts, at, body = [], 0, stored.body
+    for _ in range(stored.number):
+        (length,) = _LENGTH.unpack_from(body, at)
         at += _LENGTH.size + length
-        texts.append(stored[at - length : at].decode())
+        texts.append(body[at - length : at].decode())
     return texts
 
 
-def _check_values(column: TypedColumn, page: _Page) -> tuple[bytes, int]:
-    """Check that a page has as many values as its levels say, each of its column's type; return their bytes and
-    number."""
+def _check_values(column: TypedColumn, page: _Page) -> _StoredValues:
+    """Check that a page has as many values as its levels say, each of its column's type; raises BadOutput."""
     body, values = page.body, page.facts.values
     if len(body) < _LENGTH.size:
         raise BadOutput(_NOT_OURS)
@@ -168,11 +182,11 @@ def _check_values(column: TypedColumn, page: _Page) -> tuple[bytes, int]:
         column, stored
     ):
         raise BadOutput("normalized.parquet has a page with other values than its column's type")
-    return stored, present
+    return _StoredValues(stored, present)
 
 
 def _count_present(levels: bytes, values: int) -> int:
-    """Count the rows that have a value: a run of ones, or a bit for each row."""
+    """Count the rows that have a value, by the levels: a run of ones, or a bit for each row; raises BadOutput."""
     head = re.match(_VARINT, levels, re.DOTALL)
     if head is None:
         raise BadOutput(_NOT_OURS)
@@ -219,6 +233,7 @@ def _are_in_range(column: TypedColumn, stored: bytes) -> bool:
 
 
 def _bits_fit(stored: bytes, present: int) -> bool:
+    """Whether bytes are so many bits, with zeros behind the last."""
     return len(stored) == (present + 7) // 8 and int.from_bytes(stored, "little") >> present == 0
 
 

@@ -6,10 +6,10 @@ conditional formats, names and hidden sheets of the sender's workbook are in no 
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from math import isfinite
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple, Protocol
 
 from runner.engine.common import a1
 from runner.engine.corrections.corrected import KINDS, TO_DO, make_key
@@ -27,33 +27,34 @@ _MAX_STYLES: Final = 20_000
 _MOST_FROZEN: Final = 12  # rows at the top that stay in sight
 _TALLEST: Final = 409.0
 _TO_DO_WIDTH: Final = 60
+_LONGEST_COMMENT: Final = 1_000
 _COMMENT_WIDTH: Final = 36  # characters of a line of a comment
 _MAX_TEXT: Final = 32_767
 _MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _REL: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _PACK: Final = "http://schemas.openxmlformats.org/package/2006/relationships"
 _XML: Final = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
-_WRONG: Final = "FFC7CE"
+_WRONG_FILL: Final = "FFC7CE"
 _WRONG_TEXT: Final = "9C0006"  # readable on it, whatever colour the sender's text had
-_ASKED: Final = "FFF2CC"
+_TO_DO_FILL: Final = "FFF2CC"
 _GREY: Final = "8A94A0"
-_HEAD: Final[dict[str, Any]] = {"font": {"bold": True}, "fill": "E7E6E6"}
-_TO_DO_HEAD: Final[dict[str, Any]] = {"font": {"bold": True}, "fill": _ASKED}
-_TO_DO_CELL: Final[dict[str, Any]] = {"fill": _ASKED, "align": {"v": "top", "wrap": True}}
-_KEY_CELL: Final[dict[str, Any]] = {"font": {"color": _GREY, "size": 8.0}}
-_HOW: Final = (
+_HEAD_APPEARANCE: Final[dict[str, Any]] = {"font": {"bold": True}, "fill": "E7E6E6"}
+_TO_DO_HEAD_APPEARANCE: Final[dict[str, Any]] = {"font": {"bold": True}, "fill": _TO_DO_FILL}
+_TO_DO_APPEARANCE: Final[dict[str, Any]] = {"fill": _TO_DO_FILL, "align": {"v": "top", "wrap": True}}
+_KEY_APPEARANCE: Final[dict[str, Any]] = {"font": {"color": _GREY, "size": 8.0}}
+_INSTRUCTIONS: Final = (
     "Correct the red cells, save the file and drop it where the first one was dropped. "
     "Leave the headers and the last column as they are."
 )
-_MAX_LIST: Final = 255  # characters of a list of allowed values that a cell offers
-_FORMATS: Final = {
+_LONGEST_LIST: Final = 255  # characters of a list of allowed values that a cell offers
+_FORMAT_BY_TYPE: Final = {
     bool: '"TRUE";"TRUE";"FALSE"',  # else LibreOffice shows and saves 1 and 0
     date: "yyyy-mm-dd",
     datetime: "yyyy-mm-dd hh:mm:ss",
     time: "hh:mm:ss",
     timedelta: "[h]:mm:ss",
 }
-_KINDS: Final = {  # the kinds of formats in which a value stays what it is
+_FORMAT_KINDS: Final = {  # the kinds of formats in which a value stays what it is
     int: (NumberKind.NUMBER, NumberKind.SHOWN),
     float: (NumberKind.NUMBER, NumberKind.SHOWN),
     date: (NumberKind.DATE, NumberKind.DATETIME),
@@ -63,17 +64,39 @@ _KINDS: Final = {  # the kinds of formats in which a value stays what it is
 }
 
 
+class RowExists(Protocol):
+    """Says whether a job has a row of a kind, by the numbers of its input, sheet and row."""
+
+    def __call__(self, kind: str, input_number: int, index: int, row: int, /) -> bool: ...
+
+
+class _DescribedCell(NamedTuple):
+    """A cell of a described row, checked."""
+
+    column: int  # from 1
+    value: Any
+    appearance: int | None  # the number of its look
+
+
+class _Comment(NamedTuple):
+    """A comment on a cell of rejects.xlsx."""
+
+    row: int
+    column: int
+    text: str
+
+
 def write_rejects(
     described: IO[bytes],
     file: IO[bytes],
     *,
     job: str,
     title: str,
-    exists: Callable[[str, int, int, int], bool] = lambda *_: True,
+    exists: RowExists = lambda *_: True,
 ) -> int:
     """Write the workbook, and return the number of rows in it. Raises BadOutput. Nothing described, nothing written.
 
-    `exists`: whether a job has a row of a kind, by the numbers of its input, sheet and row. Keys are made of them.
+    Rows have keys that are made of `job` and the numbers that `exists` gets.
     """
     book: RejectsBook | None = None
     sheet: _Sheet | None = None
@@ -130,11 +153,12 @@ class RejectsBook(BookWriter):
     """The workbook: sheets of marked rows, with comments."""
 
     def __init__(self, file: IO[bytes], *, title: str) -> None:
+        """Begin a workbook in a file; `title`: in its properties."""
         super().__init__(file, title=title)
         self.appearances: list[dict[str, Any]] = []
         self.cells = CellStyles()
-        self.rows = 0
-        self.commented: list[int] = []
+        self.rows = 0  # that have to be corrected
+        self.commented: list[int] = []  # the numbers of sheets with comments
         self._styles: dict[tuple[int | None, type, bool, bool, bool], int] = {}
 
     def style(self, number: int | None, value: Any, *, is_head: bool, is_wrong: bool) -> int:
@@ -146,21 +170,21 @@ class RejectsBook(BookWriter):
         is_quoted = kind is str and value.startswith(_FORMULA_SIGNS)
         style_key = number, kind, is_head, is_wrong, is_quoted
         if style_key not in self._styles:
-            usual = _HEAD if is_head else {}
+            usual = _HEAD_APPEARANCE if is_head else {}
             appearance = usual if number is None else self.appearances[number]
             if is_wrong:
                 appearance = {
                     **appearance,
-                    "fill": _WRONG,
+                    "fill": _WRONG_FILL,
                     "font": {**appearance.get("font", {}), "color": _WRONG_TEXT},
                 }
             code = appearance.get("format")
-            if kind in _FORMATS and code is None:
-                appearance = {**appearance, "format": _FORMATS[kind]}
-            elif kind in _KINDS and code is not None and kind_of_format(code) not in _KINDS[kind]:
+            if kind in _FORMAT_BY_TYPE and code is None:
+                appearance = {**appearance, "format": _FORMAT_BY_TYPE[kind]}
+            elif kind in _FORMAT_KINDS and code is not None and kind_of_format(code) not in _FORMAT_KINDS[kind]:
                 appearance = {
                     **appearance,
-                    "format": _FORMATS.get(kind, "General"),
+                    "format": _FORMAT_BY_TYPE.get(kind, "General"),
                 }  # it would come back as something else
             self._styles[style_key] = self.cells.of({**appearance, "quoted": True} if is_quoted else appearance)
         return self._styles[style_key]
@@ -187,9 +211,7 @@ class RejectsBook(BookWriter):
 class _Sheet:
     """One sheet, written as its lines come."""
 
-    def __init__(
-        self, book: RejectsBook, line: dict[str, Any], job: str, exists: Callable[[str, int, int, int], bool]
-    ) -> None:
+    def __init__(self, book: RejectsBook, line: dict[str, Any], job: str, exists: RowExists) -> None:
         """Check the description of a sheet, and write the sheet up to its rows; raises BadOutput."""
         self._book = book
         self._exists = exists
@@ -203,20 +225,20 @@ class _Sheet:
         if not isinstance(name, str):
             raise BadOutput("rejects.jsonl has a sheet without a name")
         self._number, _ = book.open_part(cut(name, 200))
-        self._row = 0
-        self._last = 0
-        self._first = 0  # the first row of data
-        self._heads: dict[int, int] = {}
+        self._row = 0  # the open one of this sheet
+        self._last_source_row = 0
+        self._first_data_row = 0  # of this sheet; 0: none yet
+        self._head_rows: dict[int, int] = {}  # of this sheet, by the row of the source
         self._merged: list[str] = []
-        self._offers: list[str] = []
-        self._comments: list[tuple[int, int, str]] = []
+        self._validations: list[str] = []
+        self._comments: list[_Comment] = []
         self._entry: EntryWriter = book.archive.entry(f"xl/worksheets/sheet{self._number}.xml")
         self._write_head(line)
         if line.get("headless") is True:
             self._write_label_row()
 
     def _write_head(self, line: dict[str, Any]) -> None:
-        """Write the sheet up to its rows: view, widths, frozen panes."""
+        """Write the sheet up to its rows: view, widths, frozen panes; raises BadOutput."""
         down, across = (_check_whole(line.get(name, 0), 0, _MOST_FROZEN) for name in ("frozen", "across"))
         hidden = {_check_whole(number, 1, self._columns) for number in _check_list(line.get("hidden", []))}
         added = {self._columns + 1: float(_TO_DO_WIDTH), self._columns + 2: 12.0}
@@ -247,13 +269,13 @@ class _Sheet:
         self._entry.write((self._label_cells(0) + "</row>").encode())
 
     def _label_cells(self, row: int) -> str:
-        """Write the cells that name the added columns; a comment says how to use them."""
+        """Return the cells that name the added columns, as XML; adds a comment that says how to use them."""
         key_text = make_key("key", self._job, self._input, self._index, row)
-        self._add_comment(self._columns + 1, _HOW)
-        return self._text_cell(1, TO_DO, _TO_DO_HEAD) + self._text_cell(2, key_text, _KEY_CELL)
+        self._add_comment(self._columns + 1, _INSTRUCTIONS)
+        return self._text_cell(1, TO_DO, _TO_DO_HEAD_APPEARANCE) + self._text_cell(2, key_text, _KEY_APPEARANCE)
 
     def _text_cell(self, added: int, text: str, appearance: dict[str, Any]) -> str:
-        """Write a text cell in one of the added columns, counted from 1."""
+        """Return a text cell of the open row as XML; `added`: which of the added columns, from 1."""
         style = self._book.cells.of(appearance)
         place = f"{a1.letters(self._columns + added)}{self._row}"
         return f'<c r="{place}" s="{style}" t="inlineStr">{cell_text(text)}</c>'
@@ -267,13 +289,14 @@ class _Sheet:
         self._entry.write(f'<row r="{self._row}"{height_attributes}>'.encode())
 
     def write(self, line: dict[str, Any]) -> None:
-        """Write a described row, marked and with its key; raises BadOutput for one that the input does not have."""
-        row, kind = _check_whole(line["row"], self._last + 1, MAX_ROWS * 100), line.get("kind")
+        """Write a described row, marked and with its key; raises BadOutput for one that the input does not have, or an
+        invalid description."""
+        row, kind = _check_whole(line["row"], self._last_source_row + 1, MAX_ROWS * 100), line.get("kind")
         if kind not in KINDS:
             raise BadOutput("rejects.jsonl has a row of no known kind")
         if not self._exists(kind, self._input, self._index, row):
             raise BadOutput(f"rejects.jsonl has row {row}, which is not such a row of the input in artifact.json")
-        self._last = row
+        self._last_source_row = row
         described_height = line.get("height")
         height = _check_number(described_height, 0, _TALLEST) if described_height is not None else None
         to_do = _check_text(line.get("do"), 2_000) if kind == "row" else ""
@@ -281,38 +304,41 @@ class _Sheet:
             height = max(height or 0.0, min(_TALLEST, 15.0 * lines))
         self._begin_row(height)
         marks = _check_marks(line.get("marks", []), self._columns)
-        cells = {column: (value, appearance) for column, value, appearance in self._check_cells(line.get("cells"))}
+        cells = {cell.column: cell for cell in self._check_cells(line.get("cells"))}
         elements = []
         for column in sorted(cells.keys() | marks.keys()):
-            value, appearance = cells.get(column, (None, None))
+            cell = cells.get(column) or _DescribedCell(column, None, None)
             if column in marks:
                 self._add_comment(column, marks[column])
-            style = self._book.style(appearance, value, is_head=kind != "row", is_wrong=column in marks)
-            elements.append(self._cell_xml(column, value, style))
+            style = self._book.style(cell.appearance, cell.value, is_head=kind != "row", is_wrong=column in marks)
+            elements.append(self._cell_xml(column, cell.value, style))
         if kind == "key":
             elements.append(self._label_cells(row))
         else:
             if kind == "row":
                 self._book.rows += 1
-                self._first = self._first or self._row
-                elements.append(self._text_cell(1, to_do, _TO_DO_CELL))
-            elements.append(self._text_cell(2, make_key(kind, self._job, self._input, self._index, row), _KEY_CELL))
+                self._first_data_row = self._first_data_row or self._row
+                elements.append(self._text_cell(1, to_do, _TO_DO_APPEARANCE))
+            elements.append(
+                self._text_cell(2, make_key(kind, self._job, self._input, self._index, row), _KEY_APPEARANCE)
+            )
         if kind != "row":
-            self._heads[row] = self._row
+            self._head_rows[row] = self._row
         self._entry.write(("".join(elements) + "</row>").encode(errors="replace"))
 
-    def _check_cells(self, value: object) -> Iterator[tuple[int, Any, int | None]]:
-        """Yield column, value and number of the look (None: none) of each described cell; raises BadOutput."""
-        last = 0
+    def _check_cells(self, value: object) -> Iterator[_DescribedCell]:
+        """Yield each described cell of a row, from left to right; raises BadOutput."""
+        column = 0
         for cell in _check_list(value):
             if not isinstance(cell, list) or len(cell) not in (2, 3):
                 raise BadOutput("rejects.jsonl has an invalid cell")
-            last = _check_whole(cell[0], last + 1, self._columns)
-            appearance = _check_whole(cell[2], 0, len(self._book.appearances) - 1) if len(cell) == 3 else None
-            yield last, _check_value(cell[1]), appearance
+            described_column, content, *appearances = cell
+            column = _check_whole(described_column, column + 1, self._columns)
+            appearance = _check_whole(appearances[0], 0, len(self._book.appearances) - 1) if appearances else None
+            yield _DescribedCell(column, _check_value(content), appearance)
 
     def _cell_xml(self, column: int, value: Any, style: int) -> str:
-        """Write the XML element of a cell of the open row."""
+        """Return a cell of the open row as XML."""
         kind = type(value)
         opening = f'<c r="{a1.letters(column)}{self._row}" s="{style}"'
         if value is None:
@@ -328,9 +354,9 @@ class _Sheet:
         return f"{opening}><v>{parts.serial(value)}</v></c>"
 
     def _add_comment(self, column: int, text: str) -> None:
-        """Remember a comment for a cell of the open row."""
+        """Remember a comment for a cell of the open row, unless the sheet has as many as it may."""
         if len(self._comments) < MAX_COMMENTS:
-            self._comments.append((self._row, column, text))
+            self._comments.append(_Comment(self._row, column, text))
 
     def merge(self, value: object) -> None:
         """Remember the cells of headers to merge as the sender's sheet does; raises BadOutput for an invalid
@@ -339,35 +365,38 @@ class _Sheet:
             if not isinstance(area, list) or len(area) != 4:
                 raise BadOutput("rejects.jsonl has an invalid merged cell")
             top, left, bottom, right = (_check_whole(number, 1, MAX_ROWS * 100) for number in area)
-            first, last = self._heads.get(top), self._heads.get(bottom)
+            first, last = self._head_rows.get(top), self._head_rows.get(bottom)
             is_whole_head = first and last and last - first == bottom - top  # all its rows are written
             if first and last and is_whole_head and left <= right <= self._columns:
                 self._merged.append(f"{a1.cell(first, left)}:{a1.cell(last, right)}")
 
     def offer(self, value: object) -> None:
-        """Remember lists of what is allowed in columns, to choose from; raises BadOutput for an invalid description."""
+        """Remember lists of what is allowed in columns, to choose from; too long ones and those with commas cannot be
+        offered. Raises BadOutput for an invalid description."""
         for pair in _check_list(value):
             if not isinstance(pair, list) or len(pair) != 2:
                 raise BadOutput("rejects.jsonl has an invalid list of choices")
-            column, allowed = _check_whole(pair[0], 1, self._columns), _check_list(pair[1])
+            described_column, described_values = pair
+            column, allowed = _check_whole(described_column, 1, self._columns), _check_list(described_values)
             choices = '"' + ",".join(map(str, allowed)).replace('"', '""') + '"'
-            can_be_listed = len(choices) <= _MAX_LIST and not any("," in str(choice) for choice in allowed)
-            if self._first and allowed and can_be_listed:
-                area = f"{a1.cell(self._first, column)}:{a1.cell(self._row, column)}"
-                self._offers.append(
+            can_be_listed = len(choices) <= _LONGEST_LIST and not any("," in str(choice) for choice in allowed)
+            if self._first_data_row and allowed and can_be_listed:
+                area = f"{a1.cell(self._first_data_row, column)}:{a1.cell(self._row, column)}"
+                self._validations.append(
                     f'<dataValidation type="list" allowBlank="1" showErrorMessage="0" sqref="{area}">'
                     f"<formula1>{escaped(choices)}</formula1></dataValidation>"
                 )
 
     def close(self) -> None:
-        """Finish the sheet: merged cells, lists of choices, comments."""
+        """Write the end of the sheet: merged cells, lists of choices, comments."""
         write = self._entry.write
         write(b"</sheetData>")
         if self._merged:
             cells = "".join(f'<mergeCell ref="{area}"/>' for area in dict.fromkeys(self._merged))
             write(f'<mergeCells count="{len(dict.fromkeys(self._merged))}">{cells}</mergeCells>'.encode())
-        if self._offers:
-            write(f'<dataValidations count="{len(self._offers)}">{"".join(self._offers)}</dataValidations>'.encode())
+        if self._validations:
+            lists = "".join(self._validations)
+            write(f'<dataValidations count="{len(self._validations)}">{lists}</dataValidations>'.encode())
         page = '<pageSetup orientation="landscape" fitToHeight="0"/>'
         tail = '<legacyDrawing r:id="rId1"/></worksheet>' if self._comments else "</worksheet>"
         write(parts.SHEET_TAIL.replace("</worksheet>", page + tail).encode())
@@ -399,7 +428,7 @@ class _Sheet:
 
 
 def _pane_xml(down: int, across: int) -> str:
-    """Write the XML element for so many rows and columns that stay in sight; empty if none do."""
+    """Return the XML element for so many rows (`down`) and columns that stay in sight; empty if none do."""
     if not (down or across):
         return ""
     split = (f' xSplit="{across}"' if across else "") + (f' ySplit="{down}"' if down else "")
@@ -407,8 +436,8 @@ def _pane_xml(down: int, across: int) -> str:
     return f'<pane{split} topLeftCell="{a1.cell(down + 1, across + 1)}" activePane="{active}" state="frozen"/>'
 
 
-def _comment_boxes(comments: list[tuple[int, int, str]]) -> str:
-    """Write the boxes in which spreadsheet programs show comments."""
+def _comment_boxes(comments: list[_Comment]) -> str:
+    """Return the drawing, as XML, of the boxes in which spreadsheet programs show comments."""
     shapes = "".join(
         f'<v:shape id="_x0000_s{1025 + n}" type="#_x0000_t202" '
         f'style="position:absolute;width:220pt;height:{_box_height(text)}pt;visibility:hidden" '
@@ -446,9 +475,7 @@ class _Error(str):
 
 def _check_value(value: object) -> Any:
     """Return a described value; raises BadOutput for anything else."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
+    if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int) and abs(value) < 10**16:
         return value
@@ -484,7 +511,8 @@ def _check_marks(value: object, columns: int) -> dict[int, str]:
     for mark in _check_list(value):
         if not isinstance(mark, list) or len(mark) != 2:
             raise BadOutput("rejects.jsonl has an invalid mark")
-        marks[_check_whole(mark[0], 1, columns)] = _check_text(mark[1], 1_000)
+        column, text = mark
+        marks[_check_whole(column, 1, columns)] = _check_text(text, _LONGEST_COMMENT)
     return marks
 
 
@@ -496,13 +524,14 @@ def _check_text(value: object, most: int) -> str:
 
 
 def _check_widths(value: object) -> dict[int, float]:
-    """Return the width of each column; raises BadOutput."""
-    pairs: dict[int, float] = {}
+    """Return the described width of columns; raises BadOutput."""
+    widths: dict[int, float] = {}
     for pair in _check_list(value):
         if not isinstance(pair, list) or len(pair) != 2:
             raise BadOutput("rejects.jsonl has an invalid width")
-        pairs[_check_whole(pair[0], 1, MAX_COLUMNS)] = _check_number(pair[1], 0, 255)
-    return pairs
+        column, width = pair
+        widths[_check_whole(column, 1, MAX_COLUMNS)] = _check_number(width, 0, 255)
+    return widths
 
 
 def _check_list(value: object) -> list[Any]:

@@ -22,6 +22,7 @@ MAX_SHEETS: Final = 10_000
 MAX_PART: Final = 16 * 1024 * 1024
 _MAX_HEAD: Final = 256 * 1024
 _MAX_STYLES: Final = 1024 * 1024
+_CELL_END: Final = b"</c>"
 _MAX_PIECE: Final = 4 * 1024 * 1024  # one cell holds 32,767 characters, escaped
 
 _AFTER_SHEETS: Final = (
@@ -46,17 +47,17 @@ _OPENING = re.compile(
     rb'<c r="([A-Z]{1,3}+)[1-9][0-9]{0,6}+"((?: s="[0-9]{1,5}+")?+'
     rb'(?:(?: t="b")?+><v>| t="inlineStr"><is><t(?: xml:space="preserve")?+>))'
 )
-_LEARN: Final = 64 * 1024  # bytes of rows whose cells show how the others are written
-_LESSONS: Final = 4
+_BYTES_TO_LEARN_FROM: Final = 64 * 1024  # bytes of rows whose cells show how the others are written
+_MOST_LESSONS: Final = 4
 _WORTH_LEARNING: Final = 16 * 1024  # bytes of rows; fewer are checked sooner than an expression is compiled
-_QUOTED_PLACE = re.compile("'\ue000([0-9]+)\ue000'")
-_PLACE = re.compile('"\ue000([0-9]+)\ue000"')
+_QUOTED_NAME_NUMBER = re.compile("'\ue000([0-9]+)\ue000'")
+_NAME_NUMBER = re.compile('"\ue000([0-9]+)\ue000"')
 _MOST_OPENINGS: Final = 500  # of all columns: compiling takes a tenth of a millisecond for each
 _HEADER_CELL = rb'<c r="[A-Z]{1,3}+1" s="1"' + _STRING
 _HEADER_CELLS = re.compile(rb"(?:" + _HEADER_CELL + rb")*+")
 _SPLIT_CELL = rb'(?: s="[0-9]{1,5}+")?+(?: t="inlineStr"><is><t(?: xml:space="preserve")?+>(' + _TEXT + rb")</t>)?"
 _ROW = re.compile(rb'<row r="([0-9]+)">')
-_UNSPEAKABLE = re.compile(rb"\xef\xbf[\xbe\xbf]")
+_NONCHARACTERS = re.compile(rb"\xef\xbf[\xbe\xbf]")
 _HEADER_ROW: Final = b'<sheetData><row r="1" ht="18" customHeight="1">'
 _WIDTH = re.compile(rb'<col min="([0-9]+)" max="\1" width="([0-9]{1,2})" customWidth="1"/>')
 _SHEET_NAME = re.compile(r'<sheet name="([^"]*)"')
@@ -75,11 +76,21 @@ class WrittenSheet(NamedTuple):
     rows: int  # below the header
 
 
+class _MeasuredSheet(NamedTuple):
+    """What a sheet's own part says of it, checked."""
+
+    columns: int
+    rows: int  # below the header
+    filter_area: str  # as A1:C9; empty without columns
+
+
 def read_book(
     file: IO[bytes], *, title: str, formats: Sequence[str], column: SplitColumn | None = None
 ) -> list[WrittenSheet]:
-    """Check a workbook, and return its sheets. `formats`: the number formats in the manifest; `column`: what one column
-    must hold."""
+    """Check a workbook, and return its sheets; raises BadOutput.
+
+    `formats`: the number formats in the manifest; `column`: what one column must hold.
+    """
     archive = Archive(file)
     *sheets, book, rels, styles, core, app, root, types = _check_parts(archive)
     count = len(sheets)
@@ -95,11 +106,11 @@ def read_book(
             raise BadOutput(f"normalized.xlsx has a {member.name} that the engine does not write")
     _check_styles(archive.text(styles, _MAX_STYLES), formats)
     measured = [_SheetReader(archive, member, number, column).read() for number, member in enumerate(sheets, 1)]
-    names = _check_names(archive.text(book, MAX_PART), [filtered for _, _, filtered in measured])
-    return [WrittenSheet(name, columns, rows) for name, (columns, rows, _) in zip(names, measured, strict=True)]
+    names = _check_names(archive.text(book, MAX_PART), [sheet.filter_area for sheet in measured])
+    return [WrittenSheet(name, sheet.columns, sheet.rows) for name, sheet in zip(names, measured, strict=True)]
 
 
-def named(name: str) -> str:
+def escaped_name(name: str) -> str:
     """Return a sheet's name as `WrittenSheet` has it: escaped."""
     return attribute(name)
 
@@ -116,27 +127,28 @@ def _check_parts(archive: Archive) -> list[Member]:
     return members
 
 
-def _check_names(text: str, filtered: list[str]) -> list[str]:
-    """Return the names of the sheets; raises BadOutput if the part has anything else in it."""
+def _check_names(text: str, filter_areas: list[str]) -> list[str]:
+    """Return the sheets' names, escaped, from xl/workbook.xml; raises BadOutput if it has anything else in it."""
     names = _SHEET_NAME.findall(text)
-    if len(names) != len(filtered) or len(set(names)) != len(names):
+    if len(names) != len(filter_areas) or len(set(names)) != len(names):
         raise BadOutput("normalized.xlsx does not name each of its sheets once")
     if not all(_ATTRIBUTE.fullmatch(name) for name in names):
         raise BadOutput("normalized.xlsx has a sheet with an invalid name")
     sheets = [parts.SheetPart(f"\ue000{number}\ue000") for number in range(len(names))]
-    for sheet, area in zip(sheets, filtered, strict=True):
+    for sheet, area in zip(sheets, filter_areas, strict=True):
         sheet.filtered = area
     # The definition of a filter quotes the name, so quotes in it are doubled.
     quoted = [name.replace("'", "''").replace("&quot;", '"') for name in names]
-    expected = _QUOTED_PLACE.sub(lambda number: f"'{quoted[int(number[1])]}'", parts.workbook(sheets))
-    expected = _PLACE.sub(lambda number: f'"{names[int(number[1])]}"', expected)
+    expected = _QUOTED_NAME_NUMBER.sub(lambda number: f"'{quoted[int(number[1])]}'", parts.workbook(sheets))
+    expected = _NAME_NUMBER.sub(lambda number: f'"{names[int(number[1])]}"', expected)
     if text != expected:
         raise BadOutput("normalized.xlsx has a xl/workbook.xml that the engine does not write")
     return names
 
 
 def _check_styles(text: str, formats: Sequence[str]) -> None:
-    """Check that every number format is the engine's or the manifest's, and the rest as the engine writes it."""
+    """Check that every number format is the engine's or the manifest's, and the rest as the engine writes it; raises
+    BadOutput."""
     known = {attribute(number_format): number_format for number_format in (*FORMATS.values(), DURATION, *formats)}
     by_number = {str(number): number_format for number_format, number in BUILT_IN.items()}
     for number, escaped_format in _FORMAT.findall(text):
@@ -151,20 +163,20 @@ def _check_styles(text: str, formats: Sequence[str]) -> None:
 
 
 class _SheetReader:
-    """Reads one sheet piece by piece, a few blocks at a time."""
+    """Checks one sheet piece by piece, a few blocks at a time."""
 
     def __init__(self, archive: Archive, member: Member, number: int, column: SplitColumn | None) -> None:
         """Prepare to read the `number`th sheet; `column`: what one column must hold."""
         self._split_cells = None if column is None else _SplitCells(column)
         self._blocks = archive.blocks(member)
         self._number = number
-        self._rest = b""
+        self._unchecked = b""  # what is decompressed of the part
         self._columns = 0
-        self._row = 1
+        self._row = 1  # the last one that was checked
         self._usual = _UsualRows()
 
-    def read(self) -> tuple[int, int, str]:
-        """Check the whole sheet; return columns, rows below the header, and the filter's area. Raises BadOutput."""
+    def read(self) -> _MeasuredSheet:
+        """Check and measure the whole sheet; raises BadOutput."""
         head = self._read_until(_HEADER_ROW, _MAX_HEAD)
         self._check_header()
         for piece in self._cut_into_pieces():
@@ -182,63 +194,64 @@ class _SheetReader:
         if self._split_cells is not None:
             self._split_cells.end()
         last = f"{a1.letters(max(1, self._columns))}{self._row}"
-        filtered = f"A1:{last}" if self._columns else ""
-        tail = f'<autoFilter ref="{filtered}"/>' if filtered else ""
-        if self._rest != f"</row></sheetData>{tail}{parts.SHEET_TAIL}".encode():
+        filter_area = f"A1:{last}" if self._columns else ""
+        tail = f'<autoFilter ref="{filter_area}"/>' if filter_area else ""
+        if self._unchecked != f"</row></sheetData>{tail}{parts.SHEET_TAIL}".encode():
             raise BadOutput("normalized.xlsx has a sheet with an unexpected end")
         widths = [int(width) for _, width in _WIDTH.findall(head)]
         widths += [0] * (self._columns - len(widths))
         if head.rstrip(b" ") != parts.sheet_head(widths, self._row, active=self._number == 1).encode():
             raise BadOutput("normalized.xlsx has a sheet with an unexpected beginning")
-        return self._columns, self._row - 1, filtered
+        return _MeasuredSheet(self._columns, self._row - 1, filter_area)
 
     def _read_until(self, mark: bytes, most: int) -> bytes:
         """Return what is before `mark`; reading continues after it. Raises BadOutput if that is more than `most`
         bytes."""
-        while mark not in self._rest:
-            if len(self._rest) > most or not self._read_more():
+        while mark not in self._unchecked:
+            if len(self._unchecked) > most or not self._read_more():
                 raise BadOutput("normalized.xlsx has a sheet with an unexpected beginning")
-        before, _, self._rest = self._rest.partition(mark)
+        before, _, self._unchecked = self._unchecked.partition(mark)
         return before
 
     def _read_more(self) -> bool:
-        """Decompress the next piece of the sheet into `_rest`; returns False at its end."""
+        """Decompress the next piece of the sheet into `_unchecked`; returns False at its end."""
         piece = next(self._blocks, b"")
-        self._rest += piece
+        self._unchecked += piece
         return bool(piece)
 
     def _check_header(self) -> None:
         """Check and count the cells of the header row, up to its end; raises BadOutput."""
         while True:
-            row_ends = self._rest.find(b"</row>")
-            end = row_ends if row_ends >= 0 else self._rest.rfind(b"</c>") + 4
-            if row_ends >= 0 or end > 3:
-                piece, self._rest = self._rest[:end], self._rest[end:]
+            row_ends = self._unchecked.find(b"</row>")
+            end = row_ends if row_ends >= 0 else self._unchecked.rfind(_CELL_END) + len(_CELL_END)
+            if row_ends >= 0 or end >= len(_CELL_END):
+                piece, self._unchecked = self._unchecked[:end], self._unchecked[end:]
                 _check_characters(piece)
                 if not _HEADER_CELLS.fullmatch(piece):
                     raise BadOutput("normalized.xlsx has a header with something other than texts")
                 self._columns += piece.count(b"<c ")
             if row_ends >= 0:
                 return
-            if len(self._rest) > _MAX_PIECE or not self._read_more():
+            if len(self._unchecked) > _MAX_PIECE or not self._read_more():
                 raise BadOutput("normalized.xlsx has a sheet that is not a sheet")
 
     def _cut_into_pieces(self) -> Iterator[bytes]:
-        """Yield everything up to the last row's end, cut between rows; between cells where a row is very long."""
+        """Yield everything up to the last row's end, cut between rows; between cells where a row is very long. Raises
+        BadOutput."""
         more = True
         while more:
             more = self._read_more()
             if more:
-                end = self._rest.rfind(b"</row>")
+                end = self._unchecked.rfind(b"</row>")
                 if end <= 0:
-                    end = self._rest.rfind(b"</c>") + 4
+                    end = self._unchecked.rfind(_CELL_END) + len(_CELL_END)
             else:
-                end = max(0, self._rest.rfind(b"</row></sheetData>"))
-            if end > 3:
-                piece, self._rest = self._rest[:end], self._rest[end:]
+                end = max(0, self._unchecked.rfind(b"</row></sheetData>"))
+            if end >= len(_CELL_END):
+                piece, self._unchecked = self._unchecked[:end], self._unchecked[end:]
                 _check_characters(piece)
                 yield piece
-            if len(self._rest) > _MAX_PIECE:
+            if len(self._unchecked) > _MAX_PIECE:
                 raise BadOutput("normalized.xlsx has a sheet that is not a sheet")
 
 
@@ -250,23 +263,23 @@ class _SplitCells:
         letters = a1.letters(column.at + 1).encode()
         self._tokens = re.compile(rb'<row r="([0-9]+)">|<c r="' + letters + rb'([0-9]+)"' + _SPLIT_CELL)
         self._column = column
-        self._row = b""  # whose cell is due
-        self._seen = True
+        self._row = b""  # the digits of the row whose cell is due
+        self._has_cell = True  # which was checked
 
     def check(self, piece: bytes) -> None:
         """Check the cells of a piece; raises BadOutput."""
         for row, cell, text in self._tokens.findall(piece):
             if row:
                 self.end()
-                self._row, self._seen = row, False
-            elif cell != self._row or self._seen or not self._column.holds([_read_text(text)]):
+                self._row, self._has_cell = row, False
+            elif cell != self._row or self._has_cell or not self._column.holds([_read_text(text)]):
                 raise BadOutput(WRONG_FILE)
             else:
-                self._seen = True
+                self._has_cell = True
 
     def end(self) -> None:
         """Complete the row; raises BadOutput if it lacks its cell."""
-        if not self._seen and not self._column.holds([None]):
+        if not self._has_cell and not self._column.holds([None]):
             raise BadOutput(WRONG_FILE)
 
 
@@ -288,15 +301,16 @@ class _UsualRows:
     """
 
     def __init__(self) -> None:
-        self._lessons = _LESSONS
+        """Begin without any; `rows` learns them."""
+        self._lessons_left = _MOST_LESSONS
         self._openings: dict[bytes, dict[bytes, None]] = {}  # by the letters of a column, from left to right
         self._patterns: dict[bool, re.Pattern[bytes]] = {}  # for rows with entities and without
 
     def rows(self, piece: bytes) -> list[bytes] | None:
         """Return the numbers of a piece's rows if all of it is as usual; else learn from it, and return None."""
         numbers = self._match_usual(piece)
-        if numbers is None and self._lessons and len(piece) >= _WORTH_LEARNING:
-            self._lessons -= 1
+        if numbers is None and self._lessons_left and len(piece) >= _WORTH_LEARNING:
+            self._lessons_left -= 1
             self._learn_openings(piece)
             numbers = self._match_usual(piece)
         return numbers
@@ -309,36 +323,39 @@ class _UsualRows:
         if has_entities not in self._patterns:
             self._patterns[has_entities] = self._compile_rows(_TEXT if has_entities else _CHARS)
         found = self._patterns[has_entities].findall(piece)
-        return None if any(odd for _, odd in found) else [number for number, _ in found]
+        return None if any(unusual for _, unusual in found) else [number for number, _ in found]
 
     def _learn_openings(self, piece: bytes) -> None:
-        """Learn how the cells of some rows open."""
-        for letters, opening in _OPENING.findall(piece, 0, piece.find(b"</row>", _LEARN) + 1 or len(piece)):
+        """Learn how the cells of a piece's first rows open; with too many openings, forget all and learn no more."""
+        for letters, opening in _OPENING.findall(
+            piece, 0, piece.find(b"</row>", _BYTES_TO_LEARN_FROM) + 1 or len(piece)
+        ):
             self._openings.setdefault(letters, {})[opening] = None
         self._patterns.clear()
         if sum(map(len, self._openings.values())) > _MOST_OPENINGS:
-            self._lessons, self._openings = 0, {}
+            self._lessons_left, self._openings = 0, {}
 
     def _compile_rows(self, text: bytes) -> re.Pattern[bytes]:
         """Compile the expression for a row whose texts match `text`, or for all that follows the last such row."""
         cells = b""
         for letters in sorted(self._openings, key=lambda letters: (len(letters), letters)):
             openings = self._openings[letters]
-            ways = [
+            spellings = [
                 opening + (text + b"</t></is></c>" if b"<is>" in opening else rb"[-+.0-9e]{1,40}+</v></c>")
                 for opening in openings
             ]
-            cells += rb'(?><c r="%s\1"(?:%s)|)' % (letters, b"|".join(ways))
+            cells += rb'(?><c r="%s\1"(?:%s)|)' % (letters, b"|".join(spellings))
         return re.compile(rb'</row><row r="([1-9][0-9]{0,6})">' + cells + rb"(?=</row>|\Z)|((?s:.+))")
 
 
 def _check_characters(piece: bytes) -> None:
-    """Check that all characters are valid in XML; control characters are not in the language anyway."""
+    """Check that all characters are valid in XML, but for control characters, which are not in the language anyway;
+    raises BadOutput."""
     if piece.isascii():
         return
     try:
         piece.decode()
     except UnicodeDecodeError:
         raise BadOutput("normalized.xlsx has a sheet that is not UTF-8") from None
-    if _UNSPEAKABLE.search(piece):
+    if _NONCHARACTERS.search(piece):
         raise BadOutput("normalized.xlsx has characters that are invalid in XML")

@@ -24,6 +24,7 @@ from runner.engine.writing.parts import FORMATS, HEADER, KIND_OF, CellFormatter,
 LOCAL: Final = struct.Struct("<4s5H3I2H")
 CENTRAL: Final = struct.Struct("<4s6H3I5H2I")
 END: Final = struct.Struct("<4s4H2IH")
+_STORED_BLOCK: Final = struct.Struct("<BHH")  # before the bytes of an uncompressed deflate block
 DATE_1980: Final = 0x21  # a fixed date: a job gives the same bytes whenever it runs
 DEFLATED: Final = 8
 _LEVEL: Final = 1
@@ -34,11 +35,12 @@ class ArchiveWriter:
     """Writes a zip to a seekable file, one entry after the other."""
 
     def __init__(self, file: IO[bytes]) -> None:
+        """Write into a seekable file from where it is; nothing is written yet."""
         self.file = file
-        self._directory: list[bytes] = []
+        self._directory: list[bytes] = []  # the records of the entries that are complete
 
     def entry(self, name: str, head: bytes = b"") -> "EntryWriter":
-        """Open an entry; close it before the next one. `head`: see above."""
+        """Open an entry; close it before the next one. `head`: its first bytes, which `close` may replace."""
         return EntryWriter(self, name, head)
 
     def put(self, name: str, text: str) -> None:
@@ -65,6 +67,7 @@ class EntryWriter:
     """One file of the archive, open for writing."""
 
     def __init__(self, archive: ArchiveWriter, name: str, head: bytes) -> None:
+        """Write the entry's own header and the head, stored as they are."""
         self._archive = archive
         self._file = archive.file
         self._name = name.encode()
@@ -74,7 +77,7 @@ class EntryWriter:
         self._data_at = self._file.tell()
         self._head = head
         if head:
-            self._file.write(struct.pack("<BHH", 0, len(head), len(head) ^ 0xFFFF) + head)
+            self._file.write(_STORED_BLOCK.pack(0, len(head), len(head) ^ 0xFFFF) + head)
         self._pack = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, -15)
         self._crc = 0
         self.size = 0  # bytes after the head
@@ -86,13 +89,13 @@ class EntryWriter:
         self._file.write(self._pack.compress(data))
 
     def close(self, head: bytes | None = None) -> None:
-        """Finish the entry; `head` replaces the one given at the start, and must have its length."""
+        """Finish the entry; `head` replaces the one given at the start, and must have its length (else ValueError)."""
         self._file.write(self._pack.flush())
         end = self._file.tell()
         if head is not None:
             if len(head) != len(self._head):
                 raise ValueError("a head keeps its length")
-            self._file.seek(self._data_at + 5)
+            self._file.seek(self._data_at + _STORED_BLOCK.size)
             self._file.write(head)
             self._head = head
         crc = isal_zlib.crc32_combine(isal_zlib.crc32(self._head), self._crc, self.size)
@@ -110,11 +113,23 @@ MAX_COLUMNS: Final = 16_384
 MAX_NAME: Final = 31  # UTF-16 units of a sheet's name
 _RESERVED: Final = "history"  # a name that Excel reserves
 MAX_SHEET_BYTES: Final = 0xF000_0000  # an entry's size is a 32-bit number
-_MEASURED: Final = 64  # values per chunk that determine a column's width
-_JOINED: Final = 512  # rows that become one text: few enough to stay in the CPU cache
-_WIDEST: Final = 60
-_NARROWEST: Final = 8
-_FINDING: Final = ("severity", "code", "cell", "field", "message", "rule", "sheet", "input", "table", "file", "line")
+_MEASURED_VALUES: Final = 64  # values per chunk that determine a column's width
+_ROWS_TO_JOIN: Final = 512  # rows that become one text: few enough to stay in the CPU cache
+_WIDEST_COLUMN: Final = 60
+_NARROWEST_COLUMN: Final = 8
+_FINDING_COLUMNS: Final = (
+    "severity",
+    "code",
+    "cell",
+    "field",
+    "message",
+    "rule",
+    "sheet",
+    "input",
+    "table",
+    "file",
+    "line",
+)
 
 
 class OutputColumn:
@@ -123,6 +138,7 @@ class OutputColumn:
     __slots__ = ("header", "kind", "number_format")
 
     def __init__(self, header: str, number_format: str | None = None, kind: type | None = None) -> None:
+        """Without a format, or a kind, all its values have the usual one of their own kind."""
         self.header = header
         self.number_format = number_format
         self.kind = kind
@@ -137,6 +153,7 @@ class BookWriter:
     """Writes one workbook into a seekable file; sheets one after the other."""
 
     def __init__(self, file: IO[bytes], *, title: str) -> None:
+        """Begin a workbook without sheets; `title`: in its properties."""
         self.archive = ArchiveWriter(file)
         self.styles = StyleSheet()
         self._title = title
@@ -147,7 +164,8 @@ class BookWriter:
         return SheetWriter(self, name, columns)
 
     def free_name(self, name: str) -> str:
-        """`name`, or the first `name (n)` that is not in use, within 31 characters."""
+        """Return `name`, or the first `name (n)` that is not in use, as a sheet may be called: within 31 characters,
+        and without those that Excel forbids."""
         clean = "".join("_" if char in "[]:*?/\\" or not char.isprintable() else char for char in name).strip("' ")
         used = {_RESERVED, *(sheet.name.casefold() for sheet in self._sheets)}
         free, number = cut(clean, MAX_NAME).rstrip("' ") or "Sheet", 1
@@ -198,7 +216,7 @@ class SheetWriter:
         self._widths = [len(c.header) + 3 for c in self._columns]  # in characters; they grow with the values
         self.rows = 0  # data rows on all its sheets
         self.names: list[str] = []  # of its sheets
-        self._full: list[int] = []  # data rows on each full sheet
+        self._rows_of_full_sheets: list[int] = []  # data rows on each full sheet
         self._open_next_sheet()
 
     def _open_next_sheet(self) -> None:
@@ -206,7 +224,7 @@ class SheetWriter:
         self._number, name = self._book.open_part(self._name)
         self.names.append(name)
         self._row = 1
-        widest = parts.sheet_head([_WIDEST] * len(self._columns), MAX_ROWS, active=self._number == 1)
+        widest = parts.sheet_head([_WIDEST_COLUMN] * len(self._columns), MAX_ROWS, active=self._number == 1)
         self._head_size = len(widest)
         self._entry = self._book.archive.entry(f"xl/worksheets/sheet{self._number}.xml", widest.encode())
         header = "".join(
@@ -217,7 +235,7 @@ class SheetWriter:
 
     def rows_by_sheet(self) -> list[int]:
         """Data rows on each of its sheets, in the order of `names`."""
-        return [*self._full, self._row - 1]
+        return [*self._rows_of_full_sheets, self._row - 1]
 
     def altered_cells(self) -> list[int]:
         """Return how many cells of each column could not be written unchanged so far."""
@@ -230,7 +248,7 @@ class SheetWriter:
             fitting = min(count - written, MAX_ROWS - self._row)
             if fitting == 0 or self._entry.size > MAX_SHEET_BYTES:
                 self._close_sheet()
-                self._full.append(self._row - 1)
+                self._rows_of_full_sheets.append(self._row - 1)
                 self._open_next_sheet()
                 continue
             slices = columns if fitting == count else [column[written : written + fitting] for column in columns]
@@ -253,8 +271,10 @@ class SheetWriter:
     def _widen_columns(self, columns: list[list[Any]]) -> None:
         """Widen columns to the longest of the first values of a chunk."""
         for index, values in enumerate(columns):
-            if self._widths[index] < _WIDEST:
-                longest = max((len(spelled(value)) for value in values[:_MEASURED] if value is not None), default=0)
+            if self._widths[index] < _WIDEST_COLUMN:
+                longest = max(
+                    (len(spelled(value)) for value in values[:_MEASURED_VALUES] if value is not None), default=0
+                )
                 self._widths[index] = max(self._widths[index], longest + 2)
 
     def _close_sheet(self) -> None:
@@ -263,7 +283,7 @@ class SheetWriter:
         filter_area = f"A1:{last}" if self._columns else ""
         tail = f'<autoFilter ref="{filter_area}"/>' if filter_area else ""
         self._entry.write(f"</sheetData>{tail}{parts.SHEET_TAIL}".encode())
-        widths = [min(_WIDEST, max(_NARROWEST, width)) for width in self._widths]
+        widths = [min(_WIDEST_COLUMN, max(_NARROWEST_COLUMN, width)) for width in self._widths]
         head = parts.sheet_head(widths, self._row, active=self._number == 1)
         self._entry.close(head.ljust(self._head_size).encode())
         self._book.closed(self._number, filter_area)
@@ -283,9 +303,9 @@ def _join_rows(pieces: parts.Pieces, count: int) -> Iterator[str]:
     for place, piece in enumerate(pieces):
         if not isinstance(piece, str):
             texts[place :: len(pieces)] = piece
-    some = _JOINED * len(pieces)
-    for start in range(0, len(texts), some):
-        yield "".join(texts[start : start + some])
+    texts_at_once = _ROWS_TO_JOIN * len(pieces)
+    for start in range(0, len(texts), texts_at_once):
+        yield "".join(texts[start : start + texts_at_once])
 
 
 def _join_constants(pieces: parts.Pieces) -> parts.Pieces:
@@ -303,7 +323,8 @@ class NormalizedBook:
     """The output workbook. Without a file it counts rows and writes nothing."""
 
     def __init__(self, file: IO[bytes] | None, columns: Sequence[OutColumn], *, title: str, sheet: str) -> None:
-        """Open the workbook and its main sheet; without a `file` nothing is written."""
+        """Open the workbook and its main sheet; without a `file` nothing is written. Raises EngineStop for more columns
+        than a sheet has."""
         if len(columns) > MAX_COLUMNS:
             fields = sum(c.field is not None for c in columns)
             raise EngineStop(
@@ -333,7 +354,9 @@ class NormalizedBook:
         if findings is not None:
             finding_rows = [finding.as_dict() for finding in findings.listed]
             self._add_sheet(
-                "Findings", _FINDING, [[finding.get(title) for title in _FINDING] for finding in finding_rows]
+                "Findings",
+                _FINDING_COLUMNS,
+                [[finding.get(title) for title in _FINDING_COLUMNS] for finding in finding_rows],
             )
         self._book.close()
 

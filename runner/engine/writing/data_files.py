@@ -23,9 +23,11 @@ SCHEMA_VERSION: Final = 1
 class DataFile(Protocol):
     """A file that grows by chunks of fitted columns."""
 
-    def write(self, columns: Sequence[list[Any]]) -> None: ...
+    def write(self, columns: Sequence[list[Any]]) -> None:
+        """Append rows, given as one list of fitted values per column."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Write what is left; the file itself stays open."""
 
 
 Unfit = Mapping[int, Sequence[int]]  # the cells of a chunk that do not fit their columns: indexes of rows, by column
@@ -55,7 +57,7 @@ class DataFiles:
         ]
 
     def write(self, columns: list[list[Any]], count: int, places: Places = ()) -> Unfit:
-        """Append `count` rows, given as one list per output column; returns what does not fit and is left blank.
+        """Append `count` rows, given as one list per output column; returns the cells that do not fit and are blank.
 
         `places`: which of the rows belong to each label of the split.
         """
@@ -90,18 +92,20 @@ _WRITERS: Final = (OutputName.CSV, OutputName.JSONL, OutputName.PARQUET)
 def _open_writer(
     name: OutputName, file: IO[bytes], columns: Sequence[TypedColumn], options: DataOptions, among: int = 1
 ) -> DataFile:
-    """Open a writer of a format; `among`: so many files of it share the memory of one."""
+    """Open a writer of CSV, JSON Lines or Parquet by the name of the whole output's file; `among`: so many files of it
+    share the memory of one."""
     if name is OutputName.CSV:
         return DelimitedFile(file, columns, dialect_of(options))
     return JsonLines(file, columns) if name is OutputName.JSONL else ParquetFile(file, columns, among)
 
 
 def dialect_of(options: DataOptions) -> CsvDialect:
+    """Return how CSV files are written by these options."""
     return CsvDialect(options.delimiter, options.decimal, options.bom)
 
 
 def schema_text(columns: Sequence[TypedColumn], options: DataOptions) -> bytes:
-    """schema.json: a Frictionless Table Schema, with what it has no words for under `ade`."""
+    """Write schema.json: a Frictionless Table Schema, with what it has no words for under `ade`."""
     csv: Json = {
         "delimiter": options.delimiter,
         "decimal": options.decimal,

@@ -23,9 +23,11 @@ _STARTS: Final = FORMULA_STARTS | {"'"}
 
 
 class CsvDialect(NamedTuple):
+    """How a CSV file is written."""
+
     delimiter: str = ","
-    decimal: str = "."
-    bom: bool = False
+    decimal: str = "."  # the decimal point
+    bom: bool = False  # whether it begins with a byte-order mark
 
 
 class DelimitedFile:
@@ -45,14 +47,16 @@ class DelimitedFile:
         self._append(zip(*texts, strict=True))
 
     def _append(self, rows: Iterable[Sequence[str | None]]) -> None:
+        """Write rows of texts; None is a blank."""
         self._file.write(csv_text(rows, self._delimiter).encode(errors="replace"))
 
     def close(self) -> None:
+        """Write what is buffered; the file itself stays open."""
         self._file.flush()
 
 
 def csv_text(rows: Iterable[Sequence[str | None]], delimiter: str) -> str:
-    """Write rows as lines of a CSV file: the only spelling that the file may have."""
+    """Return rows as lines of a CSV file: the only spelling that the file may have."""
     text = StringIO(newline="")
     csv.writer(text, delimiter=delimiter, lineterminator=LINE_END).writerows(rows)
     return text.getvalue()
@@ -64,11 +68,12 @@ def is_formula(text: str) -> bool:
 
 
 def guarded(text: str) -> str:
-    """Return a text that no spreadsheet takes for a formula."""
+    """Return the text, with an apostrophe in front if a spreadsheet would take it for a formula."""
     return f"'{text}" if is_formula(text) else text
 
 
 def _guarded_texts(values: list[str | None]) -> list[str | None]:
+    """Guard each text of a column; without any formula the same list is returned."""
     if any(v and v[0] in _STARTS for v in values):
         return [guarded(v) if v else v for v in values]
     return values
@@ -78,12 +83,12 @@ def _make_formatter(column: TypedColumn, point: str) -> Callable[[list[Any]], It
     """Return a function that makes texts of a column's values; a blank stays None, which is written as nothing."""
     if column.type is ColumnType.TEXT:
         return _guarded_texts
-    text = _text_of(column, point)
+    text = _make_text_writer(column, point)
     return lambda values: [None if v is None else text(v) for v in values]
 
 
-def _text_of(column: TypedColumn, point: str) -> Callable[[Any], str]:
-    """Return what writes a value of a column as the text of a CSV cell."""
+def _make_text_writer(column: TypedColumn, point: str) -> Callable[[Any], str]:
+    """Return a function that writes a value of a column as the text of a CSV cell; `point`: the decimal point."""
     kind, scale = column.type, column.scale
     if kind is ColumnType.DECIMAL:
         return lambda v: decimal_text(v, scale).replace(".", point)
@@ -95,4 +100,5 @@ def _text_of(column: TypedColumn, point: str) -> Callable[[Any], str]:
 
 
 def iso(moment: date | datetime | time) -> str:
+    """Write a date or time as ISO 8601 has it."""
     return moment.isoformat()

@@ -15,29 +15,32 @@ class JsonLines:
     """Writes normalized.jsonl chunk by chunk."""
 
     def __init__(self, file: IO[bytes], columns: Sequence[TypedColumn]) -> None:
+        """Prepare to write rows of these columns; nothing is written yet."""
         self._file = file
-        self._formatters = [_formatter(column) for column in columns]
+        self._formatters = [_make_formatter(column) for column in columns]
         keys = [f"{encode_basestring(column.name)}: " for column in columns]
-        self._before = [repeat(f"{', ' if n else '{'}{key}") for n, key in enumerate(keys)]
+        self._texts_before = [repeat(f"{', ' if n else '{'}{key}") for n, key in enumerate(keys)]
 
     def write(self, columns: Sequence[list[Any]]) -> None:
         """Append rows, given as one list of fitted values per column."""
         texts = [formatted(values) for formatted, values in zip(self._formatters, columns, strict=True)]
-        pieces = [piece for pair in zip(self._before, texts, strict=True) for piece in pair]
+        pieces = [piece for pair in zip(self._texts_before, texts, strict=True) for piece in pair]
         rows = zip(*pieces, repeat("}\n"), strict=False)
         self._file.write("".join(chain.from_iterable(rows)).encode(errors="replace"))
 
     def close(self) -> None:
+        """Write what is buffered; the file itself stays open."""
         self._file.flush()
 
 
-def _formatter(column: TypedColumn) -> Callable[[list[Any]], Iterable[str]]:
+def _make_formatter(column: TypedColumn) -> Callable[[list[Any]], Iterable[str]]:
+    """Return a function that writes values of a column as JSON; None becomes null."""
     text = _make_encoder(column)
     return lambda values: [_NULL if v is None else text(v) for v in values]
 
 
 def _make_encoder(column: TypedColumn) -> Callable[[Any], str]:
-    """Return a function that writes a value of a column as JSON."""
+    """Return a function that writes a value of a column, which is not None, as JSON."""
     kind, scale = column.type, column.scale
     if kind is ColumnType.TEXT:
         return encode_basestring

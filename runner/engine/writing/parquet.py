@@ -46,30 +46,35 @@ class Physical(NamedTuple):
 
 
 def _encode_texts(values: list[str]) -> bytes:
+    """Encode texts, each after its length in bytes."""
     encoded = [value.encode(errors="replace") for value in values]
     return b"".join(chain.from_iterable(zip(map(_LENGTH.pack, map(len, encoded)), encoded, strict=True)))
 
 
 def _encode_numbers(code: str) -> Callable[[list[Any]], bytes]:
+    """Return a function that encodes numbers as `array` stores those of a type code."""
     return lambda values: array(code, values).tobytes()
 
 
 def _encode_days(values: list[date]) -> bytes:
+    """Encode dates as days since 1970."""
     return array("i", [day.toordinal() - UNIX_DAY for day in values]).tobytes()
 
 
 def _encode_moments(values: list[datetime]) -> bytes:
+    """Encode moments as microseconds since 1970."""
     return array("q", [(moment - _UNIX_START) // _MICROSECOND for moment in values]).tobytes()
 
 
 def _encode_times(values: list[time]) -> bytes:
+    """Encode times of day as microseconds since midnight."""
     return array(
         "q", [((t.hour * 60 + t.minute) * 60 + t.second) * 1_000_000 + t.microsecond for t in values]
     ).tobytes()
 
 
 def bits(flags: Sequence[bool]) -> bytes:
-    """One bit for each flag, the first one lowest, in whole bytes."""
+    """Encode one bit for each flag, the first one lowest, in whole bytes."""
     digits = "".join("1" if flag else "0" for flag in reversed(flags))
     return int(digits or "0", 2).to_bytes((len(flags) + 7) // 8, "little")
 
@@ -89,7 +94,7 @@ PHYSICAL: Final = {
 class PageFacts(NamedTuple):
     """A page of one column in one row group, as the metadata lists it."""
 
-    at: int
+    at: int  # where it begins in the file, in bytes
     values: int  # blanks included
     size: int  # before compression, header included
     packed: int  # in the file, header included
@@ -143,6 +148,7 @@ class ParquetFile:
 
 
 def gzipped(body: bytes) -> bytes:
+    """Compress the body of a page."""
     pack = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW)
     packed: bytes = pack.compress(body) + pack.flush()
     return packed
@@ -174,25 +180,28 @@ def varint(number: int) -> bytes:
 
 
 def zigzag(number: int) -> bytes:
+    """Encode a number of either sign as a varint: 0, -1, 1, -2 as 0, 1, 2, 3."""
     return varint(number << 1 if number >= 0 else (-number << 1) - 1)
 
 
 def _encode_struct(fields: Iterable[tuple[int, int, bytes]]) -> bytes:
     """Encode a struct of its fields: number, type and encoded value, in the order of their numbers."""
-    out, last = b"", 0
+    out, last_number = b"", 0
     for number, kind, value in fields:
-        out += bytes([number - last << 4 | kind]) + value
-        last = number
+        out += bytes([number - last_number << 4 | kind]) + value
+        last_number = number
     return out + b"\0"
 
 
-def _list(kind: int, elements: Sequence[bytes]) -> bytes:
+def _encode_list(kind: int, elements: Sequence[bytes]) -> bytes:
+    """Encode a list of elements of one kind, which are encoded already."""
     count = len(elements)
     head = bytes([count << 4 | kind]) if count < 15 else bytes([0xF0 | kind]) + varint(count)
     return head + b"".join(elements)
 
 
-def _text(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
+    """Encode a text in UTF-8 after its length in bytes."""
     raw = text.encode(errors="replace")
     return varint(len(raw)) + raw
 
@@ -201,30 +210,38 @@ PAGE_HEADER_PARTS: Final = (b"\x15\x00\x15", b"\x15", b"\x2c\x15", b"\x15\x00\x1
 
 
 def page_header(size: int, packed: int, values: int) -> bytes:
-    """Type 0 (a data page), both sizes, the number of values; plain values, run-length levels."""
+    """Encode a data page's header: its sizes before and after compression, and the number of its values, blanks
+    included."""
     first, second, third, last = PAGE_HEADER_PARTS
     return first + zigzag(size) + second + zigzag(packed) + third + zigzag(values) + last
 
 
-def _logical_type(column: TypedColumn) -> tuple[int | None, bytes]:
-    """Return the converted type (None: there is none) and the logical type (empty: there is none) of a column."""
+class _ReadAs(NamedTuple):
+    """As what a reader finds the stored values of a column."""
+
+    converted: int | None  # as the older format names it, if it does
+    logical: bytes  # as the newer one does, encoded; empty: as they are stored
+
+
+def _logical_type(column: TypedColumn) -> _ReadAs:
+    """Return the types that a column has for readers."""
     empty = _encode_struct(())
     # Times are not adjusted to UTC, and count microseconds.
     local = _encode_struct([(1, _FALSE, b""), (2, _STRUCT, _encode_struct([(2, _STRUCT, empty)]))])
     match column.type:
         case ColumnType.TEXT:
-            return _UTF8, _encode_struct([(1, _STRUCT, empty)])
+            return _ReadAs(_UTF8, _encode_struct([(1, _STRUCT, empty)]))
         case ColumnType.DECIMAL:
             digits = _encode_struct([(1, _I32, zigzag(column.scale)), (2, _I32, zigzag(PRECISION))])
-            return _DECIMAL, _encode_struct([(5, _STRUCT, digits)])
+            return _ReadAs(_DECIMAL, _encode_struct([(5, _STRUCT, digits)]))
         case ColumnType.DATE:
-            return _DATE, _encode_struct([(6, _STRUCT, empty)])
+            return _ReadAs(_DATE, _encode_struct([(6, _STRUCT, empty)]))
         case ColumnType.TIME:
-            return None, _encode_struct([(7, _STRUCT, local)])
+            return _ReadAs(None, _encode_struct([(7, _STRUCT, local)]))
         case ColumnType.DATETIME:
-            return None, _encode_struct([(8, _STRUCT, local)])
+            return _ReadAs(None, _encode_struct([(8, _STRUCT, local)]))
         case _:
-            return None, b""
+            return _ReadAs(None, b"")
 
 
 def _schema_element(column: TypedColumn) -> bytes:
@@ -235,7 +252,7 @@ def _schema_element(column: TypedColumn) -> bytes:
         [
             (1, _I32, zigzag(PHYSICAL[column.type].type)),
             (3, _I32, zigzag(_OPTIONAL)),
-            (4, _BINARY, _text(column.name)),
+            (4, _BINARY, _encode_text(column.name)),
             *([(6, _I32, zigzag(converted))] if converted is not None else []),
             *([(7, _I32, zigzag(column.scale)), (8, _I32, zigzag(PRECISION))] if is_decimal else []),
             *([(10, _STRUCT, logical)] if logical else []),
@@ -248,8 +265,8 @@ def _column_chunk(column: TypedColumn, page: PageFacts) -> bytes:
     facts = _encode_struct(
         [
             (1, _I32, zigzag(PHYSICAL[column.type].type)),
-            (2, _LIST, _list(_I32, [zigzag(_PLAIN), zigzag(_RLE)])),
-            (3, _LIST, _list(_BINARY, [_text(column.name)])),
+            (2, _LIST, _encode_list(_I32, [zigzag(_PLAIN), zigzag(_RLE)])),
+            (3, _LIST, _encode_list(_BINARY, [_encode_text(column.name)])),
             (4, _I32, zigzag(_GZIP)),
             (5, _I64, zigzag(page.values)),
             (6, _I64, zigzag(page.size)),
@@ -265,7 +282,7 @@ def _row_group(columns: Sequence[TypedColumn], pages: Sequence[PageFacts]) -> by
     chunks = [_column_chunk(column, page) for column, page in zip(columns, pages, strict=True)]
     return _encode_struct(
         [
-            (1, _LIST, _list(_STRUCT, chunks)),
+            (1, _LIST, _encode_list(_STRUCT, chunks)),
             (2, _I64, zigzag(sum(page.size for page in pages))),
             (3, _I64, zigzag(pages[0].values)),
         ]
@@ -275,13 +292,13 @@ def _row_group(columns: Sequence[TypedColumn], pages: Sequence[PageFacts]) -> by
 def metadata(columns: Sequence[TypedColumn], groups: Sequence[Sequence[PageFacts]]) -> bytes:
     """Encode the description at the end of the file; a function of the columns and the pages, so it can be made
     again."""
-    root = _encode_struct([(4, _BINARY, _text("schema")), (5, _I32, zigzag(len(columns)))])
+    root = _encode_struct([(4, _BINARY, _encode_text("schema")), (5, _I32, zigzag(len(columns)))])
     return _encode_struct(
         [
             (1, _I32, zigzag(1)),
-            (2, _LIST, _list(_STRUCT, [root, *map(_schema_element, columns)])),
+            (2, _LIST, _encode_list(_STRUCT, [root, *map(_schema_element, columns)])),
             (3, _I64, zigzag(sum(pages[0].values for pages in groups))),
-            (4, _LIST, _list(_STRUCT, [_row_group(columns, pages) for pages in groups])),
-            (6, _BINARY, _text(CREATED_BY)),
+            (4, _LIST, _encode_list(_STRUCT, [_row_group(columns, pages) for pages in groups])),
+            (6, _BINARY, _encode_text(CREATED_BY)),
         ]
     )

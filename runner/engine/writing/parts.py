@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from runner.engine.common import a1
 from runner.engine.reading import CellError, NoCachedValue, Shown
@@ -17,8 +17,8 @@ from runner.engine.reading import CellError, NoCachedValue, Shown
 MAX_TEXT: Final = 32_767  # UTF-16 units: a character beyond U+FFFF counts twice
 _FORBIDDEN: Final = "\x00-\x08\x0b-\x1f\ufffe\uffff"  # not allowed in XML
 _ESCAPE_LIKE = re.compile(f"_(?=x[0-9A-Fa-f]{{4}}[_{_FORBIDDEN}])")  # forbidden ones become "_x…", too
-_UNSPEAKABLE = re.compile(f"[{_FORBIDDEN}]")
-_BEYOND = re.compile("[\U00010000-\U0010ffff]")
+_FORBIDDEN_CHARACTERS = re.compile(f"[{_FORBIDDEN}]")
+_TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SUSPECTS: Final = ("&", "<", ">")
 
@@ -28,7 +28,7 @@ def escaped(text: str) -> str:
     if "_x" in text:
         text = _ESCAPE_LIKE.sub("_x005F_", text)
     if not text.isprintable():
-        text = _UNSPEAKABLE.sub(lambda char: f"_x{ord(char[0]):04X}_", text)
+        text = _FORBIDDEN_CHARACTERS.sub(lambda char: f"_x{ord(char[0]):04X}_", text)
         text = _SURROGATE.sub("\ufffd", text)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
@@ -50,11 +50,11 @@ def too_long(text: str) -> bool:
     """Whether a text exceeds the limit of a cell."""
     if 2 * len(text) <= MAX_TEXT or text.isascii():
         return len(text) > MAX_TEXT
-    return len(text) + len(_BEYOND.findall(text)) > MAX_TEXT
+    return len(text) + len(_TWO_UNITS.findall(text)) > MAX_TEXT
 
 
 def cut(text: str, units: int) -> str:
-    """Return the start of a text, at most this many UTF-16 units, without splitting a character."""
+    """Return the start of a text, at most `units` UTF-16 units, without splitting a character."""
     raw = text[:units].encode("utf-16-le", "surrogatepass")[: 2 * units]
     return raw.decode("utf-16-le", "ignore")
 
@@ -103,8 +103,16 @@ KIND_OF: Final[dict[str, type]] = {
     "boolean": bool,
 }
 BUILT_IN: Final = {"0": 1, "0.00": 2, "#,##0": 3, "#,##0.00": 4, "0%": 9, "0.00%": 10, "@": 49}
-_FIRST_OWN: Final = 164
+_FIRST_OWN_FORMAT: Final = 164
 DURATION: Final = "[h]:mm:ss"
+
+
+class _AlikeCells(NamedTuple):
+    """The texts of cells of one kind."""
+
+    opening: str  # after the reference, the same in all cells
+    contents: Iterable[str]  # of each cell
+    closing: str
 
 
 class StyleSheet:
@@ -132,7 +140,7 @@ class StyleSheet:
         """Write the styles part."""
         own_formats = [number_format for number_format in self._formats if number_format not in BUILT_IN]
         number_of = {
-            number_format: BUILT_IN.get(number_format) or _FIRST_OWN + own_formats.index(number_format)
+            number_format: BUILT_IN.get(number_format) or _FIRST_OWN_FORMAT + own_formats.index(number_format)
             for number_format in self._formats
         }
         formats = "".join(
@@ -169,6 +177,7 @@ _DAY_ZERO: Final = 693_594  # 1899-12-30
 _MIDNIGHT_ZERO: Final = datetime(1899, 12, 30)  # noqa: DTZ001
 _LEAP_DAY: Final = 60  # Excel counts a 29 February 1900, so earlier days are off by one
 _ONE_DAY: Final = timedelta(days=1)
+_MOST_SERIALS: Final = 50_000  # distinct dates of a column whose texts are in memory
 MAX_EXACT: Final = 10**15
 _INLINE: Final = '" t="inlineStr'
 _NUMBERS: Final = {int, float}
@@ -178,7 +187,7 @@ Pieces = list[str | Iterable[str]]
 
 
 def serial(value: Any) -> str:
-    """Write the number that a spreadsheet stores for a date, time or duration."""
+    """Return the number, as text, that a spreadsheet stores for a date, time or duration: days since 1899-12-30."""
     kind = type(value)
     if kind is date:
         day = value.toordinal() - _DAY_ZERO
@@ -206,7 +215,7 @@ def holdable(value: Any) -> bool:
 
 
 def spelled(value: Any) -> str:
-    """Write a value of any other kind as text."""
+    """Return a value of any kind as text; where that fails, the name of its type in parentheses."""
     if isinstance(value, str):
         return str.__str__(value)
     try:
@@ -219,7 +228,7 @@ class Serials(dict[Any, str]):
     """Formats each distinct date once."""
 
     def __missing__(self, value: Any) -> str:
-        if len(self) > 50_000:
+        if len(self) > _MOST_SERIALS:
             self.clear()
         text = self[value] = serial(value)
         return text
@@ -229,7 +238,7 @@ class CellFormatter:
     """Formats the chunks of one column."""
 
     def __init__(self, letters: str, style: int, kind: type | None, styles: dict[type, int]) -> None:
-        """Format the cells of one column: its letters and style are the same in all of them."""
+        """`kind`: of the values that have the column's `style`; `styles`: of values of other kinds."""
         self._letters = letters
         self._styles = dict(styles)
         if kind is not None:
@@ -240,7 +249,7 @@ class CellFormatter:
         self.altered = 0  # cells that could not be written unchanged
 
     def pieces(self, values: list[Any], rows: list[str]) -> Pieces:
-        """Return the column's pieces of these rows."""
+        """Return the column's pieces of some rows; none if all values are blank. `rows`: their numbers as texts."""
         kinds = set(map(type, values))
         has_blanks = type(None) in kinds
         kinds.discard(type(None))
@@ -267,22 +276,22 @@ class CellFormatter:
                 ]
         return [[self._write_cell(value, row) for value, row in zip(values, rows, strict=True)]]
 
-    def _pieces_of_one_kind(self, kind: type, values: list[Any]) -> tuple[str, Iterable[str], str] | None:
-        """Return the text before, in and after each cell of a column of one kind; None if cells differ too much."""
+    def _pieces_of_one_kind(self, kind: type, values: list[Any]) -> _AlikeCells | None:
+        """Return the texts of cells of one kind, none of them blank; None if one needs to be written by itself."""
         if kind is str:
             if need_no_escaping(values):
-                return _INLINE + '"><is><t>', values, "</t></is></c>"
+                return _AlikeCells(_INLINE + '"><is><t>', values, "</t></is></c>")
         elif kind is float or kind is int:
             if min(values) > -MAX_EXACT and max(values) < MAX_EXACT and isfinite(sum(values)):
-                return '"><v>', map(repr, values), "</v></c>"
+                return _AlikeCells('"><v>', map(repr, values), "</v></c>")
         elif kind is bool:
-            return '" t="b"><v>', map(_TRUTH.__getitem__, values), "</v></c>"
+            return _AlikeCells('" t="b"><v>', map(_TRUTH.__getitem__, values), "</v></c>")
         elif kind is date and min(values).year >= 1900:
-            return '"><v>', map(self._serials.__getitem__, values), "</v></c>"
+            return _AlikeCells('"><v>', map(self._serials.__getitem__, values), "</v></c>")
         return None
 
     def _write_cell(self, value: Any, row: str) -> str:
-        """Write the element of one cell, with its reference; empty for a blank."""
+        """Return the element of one cell, with its reference; empty for a blank. Counts it if it is altered."""
         if value is None:
             return ""
         kind = type(value)
@@ -311,9 +320,9 @@ class CellFormatter:
 
 
 _XML: Final = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
-_MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-_REL: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-_PACK: Final = "http://schemas.openxmlformats.org/package/2006"
+_MAIN_NAMESPACE: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_RELATION: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_PACKAGE: Final = "http://schemas.openxmlformats.org/package/2006"
 _OFFICE: Final = "http://schemas.openxmlformats.org/officeDocument/2006"
 _TYPES: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml"
 SHEET_TAIL: Final = (
@@ -328,19 +337,20 @@ class SheetPart:
     __slots__ = ("filtered", "name")
 
     def __init__(self, name: str) -> None:
+        """A sheet without a filter so far."""
         self.name = name
-        self.filtered = ""
+        self.filtered = ""  # the area of its filter as A1:C9
 
 
 def sheet_head(widths: list[int], last_row: int, *, active: bool) -> str:
-    """Write a sheet's part up to its rows, always of the same length for so many columns."""
+    """Write a sheet's part up to its rows; the widths are in characters."""
     last = f"{a1.letters(max(1, len(widths)))}{last_row}"
     cols = "".join(
         f'<col min="{number}" max="{number}" width="{width}" customWidth="1"/>'
         for number, width in enumerate(widths[:_MOST_WIDTHS], 1)
     )
     return (
-        f'{_XML}<worksheet xmlns="{_MAIN}"><dimension ref="A1:{last}"/>'
+        f'{_XML}<worksheet xmlns="{_MAIN_NAMESPACE}"><dimension ref="A1:{last}"/>'
         f'<sheetViews><sheetView {"tabSelected=" + chr(34) + "1" + chr(34) + " " if active else ""}workbookViewId="0">'
         '<pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/>'
         '<selection pane="bottomLeft" activeCell="A2" sqref="A2"/></sheetView></sheetViews>'
@@ -361,7 +371,7 @@ def workbook(sheets: list[SheetPart]) -> str:
         if sheet.filtered
     )
     return (
-        f'{_XML}<workbook xmlns="{_MAIN}" xmlns:r="{_REL}"><workbookPr defaultThemeVersion="124226"/>'
+        f'{_XML}<workbook xmlns="{_MAIN_NAMESPACE}" xmlns:r="{_RELATION}"><workbookPr defaultThemeVersion="124226"/>'
         f'<bookViews><workbookView xWindow="0" yWindow="0" windowWidth="24000" windowHeight="12000"/></bookViews>'
         f"<sheets>{sheet_elements}</sheets>{f'<definedNames>{names}</definedNames>' if names else ''}"
         '<calcPr calcId="124519"/></workbook>'
@@ -387,22 +397,23 @@ def _absolute(area: str) -> str:
 def workbook_rels(count: int) -> str:
     """Write the relations of the workbook part."""
     sheets = "".join(
-        f'<Relationship Id="rId{number}" Type="{_REL}/worksheet" Target="worksheets/sheet{number}.xml"/>'
+        f'<Relationship Id="rId{number}" Type="{_RELATION}/worksheet" Target="worksheets/sheet{number}.xml"/>'
         for number in range(1, count + 1)
     )
     return (
-        f'{_XML}<Relationships xmlns="{_PACK}/relationships">{sheets}'
-        f'<Relationship Id="rId{count + 1}" Type="{_REL}/styles" Target="styles.xml"/></Relationships>'
+        f'{_XML}<Relationships xmlns="{_PACKAGE}/relationships">{sheets}'
+        f'<Relationship Id="rId{count + 1}" Type="{_RELATION}/styles" Target="styles.xml"/></Relationships>'
     )
 
 
 def root_rels() -> str:
     """Write the relations of the package."""
     return (
-        f'{_XML}<Relationships xmlns="{_PACK}/relationships">'
-        f'<Relationship Id="rId1" Type="{_REL}/officeDocument" Target="xl/workbook.xml"/>'
-        f'<Relationship Id="rId2" Type="{_PACK}/relationships/metadata/core-properties" Target="docProps/core.xml"/>'
-        f'<Relationship Id="rId3" Type="{_REL}/extended-properties" Target="docProps/app.xml"/></Relationships>'
+        f'{_XML}<Relationships xmlns="{_PACKAGE}/relationships">'
+        f'<Relationship Id="rId1" Type="{_RELATION}/officeDocument" Target="xl/workbook.xml"/>'
+        f'<Relationship Id="rId2" Type="{_PACKAGE}/relationships/metadata/core-properties" '
+        'Target="docProps/core.xml"/>'
+        f'<Relationship Id="rId3" Type="{_RELATION}/extended-properties" Target="docProps/app.xml"/></Relationships>'
     )
 
 
@@ -413,7 +424,7 @@ def content_types(count: int) -> str:
         for number in range(1, count + 1)
     )
     return (
-        f'{_XML}<Types xmlns="{_PACK}/content-types">'
+        f'{_XML}<Types xmlns="{_PACKAGE}/content-types">'
         '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
         '<Default Extension="xml" ContentType="application/xml"/>'
         f'<Override PartName="/xl/workbook.xml" ContentType="{_TYPES}.sheet.main+xml"/>{sheets}'
@@ -428,7 +439,7 @@ def content_types(count: int) -> str:
 def core(title: str) -> str:
     """Write the core properties: title and creator."""
     return (
-        f'{_XML}<cp:coreProperties xmlns:cp="{_PACK}/metadata/core-properties" '
+        f'{_XML}<cp:coreProperties xmlns:cp="{_PACKAGE}/metadata/core-properties" '
         'xmlns:dc="http://purl.org/dc/elements/1.1/">'
         f"<dc:title>{escaped(title)}</dc:title><dc:creator>ade-drop</dc:creator></cp:coreProperties>"
     )

@@ -28,6 +28,8 @@ _ALL_DIGITS: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)  # not
 
 
 class ColumnType(StrEnum):
+    """The types of columns as schema.json names them."""
+
     TEXT = "string"
     INTEGER = "integer"
     NUMBER = "number"  # a double
@@ -68,7 +70,7 @@ class Fitted(NamedTuple):
 
 
 def typed_columns(columns: Sequence[OutColumn], *, rescued: bool) -> list[TypedColumn]:
-    """Return the columns of the data files for those of the output."""
+    """Return the columns of the data files for those of the output; `rescued`: with one more for what does not fit."""
     typed = [_typed_column(column) for column in columns]
     return [*typed, TypedColumn(_free_name({c.name for c in typed}), ColumnType.TEXT)] if rescued else typed
 
@@ -87,6 +89,7 @@ def column_type(field_type: str | None, scale: int | None, added: str | None = N
 
 
 def _typed_column(column: OutColumn) -> TypedColumn:
+    """Return the column of the data files for one of the output."""
     field = column.field
     field_type, scale = (None, None) if field is None else (field.type, field.scale)
     return TypedColumn(column.header, *column_type(field_type, scale, column.added))
@@ -109,7 +112,7 @@ def fit(column: TypedColumn, values: list[Any]) -> Fitted:
 
 
 def _fit_text(_: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
-    """Texts as they are, other values as text; errors do not fit."""
+    """Fit texts as they are, other values as text; errors do not fit."""
     if kinds <= {str}:
         return Fitted(values, [])
     unfit = [i for i, value in enumerate(values) if type(value) is CellError]
@@ -134,7 +137,7 @@ def _fit_instances(kind: type) -> Callable[[TypedColumn, list[Any], set[type]], 
 
 
 def _fit_moments(column: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
-    """Moments without a zone; a rule's moment with one is converted to UTC, as those of the input are."""
+    """Fit moments without a zone; a rule's moment with one is converted to UTC, as those of the input are."""
     column_fit = _fit_instances(datetime)(column, values, kinds)
     if all(v is None or v.tzinfo is None for v in column_fit.values):
         return column_fit
@@ -142,7 +145,7 @@ def _fit_moments(column: TypedColumn, values: list[Any], kinds: set[type]) -> Fi
 
 
 def _fit_clocks(column: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
-    """Times of day; one with a zone has no place on a column's clock."""
+    """Fit times of day; one with a zone does not fit."""
     column_fit = _fit_instances(time)(column, values, kinds)
     if all(v is None or v.tzinfo is None for v in column_fit.values):
         return column_fit
@@ -161,13 +164,14 @@ def _blank_unfit(values: list[Any], fits: Callable[[Any], bool]) -> Fitted:
 
 
 def _fit_integer(_: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
+    """Fit whole numbers that 64 bits hold."""
     if kinds <= {int} and all(v is None or -_LARGEST <= v <= _LARGEST for v in values):
         return Fitted(values, [])
     return _blank_unfit(values, lambda v: type(v) is int and -_LARGEST <= v <= _LARGEST)
 
 
 def _fit_number(_: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
-    """Finite numbers as floats; others do not fit."""
+    """Fit finite numbers as floats; whole ones that no float has exactly do not fit."""
     if not (kinds <= {float} and all(v is None or isfinite(v) for v in values)):
         fitted = _blank_unfit(values, _is_double)
         return Fitted([float(v) if type(v) is int else v for v in fitted.values], fitted.unfit)
@@ -175,13 +179,14 @@ def _fit_number(_: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
 
 
 def _is_double(value: Any) -> bool:
+    """Whether a value is a finite float, or a whole number that a float has exactly."""
     if type(value) is int:
         return -_EXACT_FLOAT <= value <= _EXACT_FLOAT
     return type(value) is float and isfinite(value)
 
 
 def _fit_decimal(column: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
-    """Fits a decimal if its digits behind the point are exactly those of a number of the column's scale."""
+    """Fit numbers that are exact in the column's scale, as the whole numbers that stand for them (`unscaled`)."""
     fitted = values if kinds <= _NUMBERS else _blank_unfit(values, lambda v: type(v) in _NUMBERS).values
     made = [None if v is None else unscaled(v, column.scale) for v in fitted]
     unfit = [
@@ -232,7 +237,7 @@ _FITTERS: Final[dict[ColumnType, Callable[[TypedColumn, list[Any], set[type]], F
 
 
 def decimal_text(number: int, scale: int) -> str:
-    """Write the shortest digits of a decimal: 199000 of scale 4 is 19.9."""
+    """Return the shortest digits of a decimal: 199000 of scale 4 is 19.9."""
     if not scale:
         return str(number)
     digits = str(abs(number)).rjust(scale + 1, "0")
@@ -243,7 +248,10 @@ def decimal_text(number: int, scale: int) -> str:
 def rescued_texts(
     columns: Sequence[TypedColumn], raw: Sequence[list[Any]], unfit: Sequence[list[int]], count: int
 ) -> list[str | None]:
-    """For each row a JSON object of the values that did not fit, by column; None where all did."""
+    """Return for each row a JSON object of the values that did not fit, by column; None where all did.
+
+    `raw`: the values as they were, by column; `unfit`: the rows in which they did not fit.
+    """
     by_row: dict[int, dict[str, str]] = {}
     for column, values, indexes in zip(columns, raw, unfit, strict=False):
         for i in indexes:

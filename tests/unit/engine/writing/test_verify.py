@@ -19,7 +19,7 @@ from runner.engine.job import run as run_engine
 from runner.engine.pages.report import report
 from runner.engine.verifying import BadOutput
 from runner.engine.verifying.document import read_document
-from runner.engine.verifying.workbook_check import WrittenSheet, named, read_book
+from runner.engine.verifying.workbook_check import WrittenSheet, escaped_name, read_book
 from runner.engine.writing import BookWriter, OutputColumn
 from tests.support.outputs import (
     BOX,
@@ -339,7 +339,7 @@ def test_whatever_our_writer_writes_is_read_back(names, headers, rows, formats, 
         sheet = book.sheet(name, columns)
         sheet.write([list(column)[: len(rows)] for column in zip(*rows, strict=True)][: len(columns)], len(rows))
         sheet.close()
-        wanted.append(WrittenSheet(named(sheet.names[0]), len(columns), len(rows)))
+        wanted.append(WrittenSheet(escaped_name(sheet.names[0]), len(columns), len(rows)))
     book.close()
     assert read_book(io.BytesIO(body.getvalue()), title=title, formats=FORMATS) == wanted
 
