@@ -70,7 +70,7 @@ from runner.engine.surveying.surveyed_input import SurveyedInput
 from runner.engine.tables.lookups import Lookups
 from runner.engine.tables.sources import unpivot
 from runner.engine.tables.supplied import NONE, plan_added_columns
-from runner.engine.transforming import conventions, scales
+from runner.engine.transforming import conventions, scales, signs
 from runner.engine.transforming.pipeline import Times
 from runner.engine.transforming.row_passes import RowPasses, stream_input, table_refs
 from runner.engine.transforming.row_rules import check_row_count
@@ -596,6 +596,7 @@ class EngineJob:
         clock = perf_counter()
         self._decide_each(sources, tables, fields, self.findings)
         scales.report_scales(tables, fields, self.findings)
+        signs.report_signs(tables, fields, self.findings)
         self.times.spend("mapping", clock)
 
     def _decide_each(

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from tests.truth.cases import Case
-from tests.truth.strangers.kit import FIRST, Draft, col, draft, each, size, stranger
+from tests.truth.strangers.kit import FIRST, Draft, Raw, col, draft, each, size, stranger
 
 HOURS = col("hours", "decimal", "en=Hours|de=Stunden", lambda r, n: r.randrange(500, 5000) / 100)
 
@@ -162,4 +162,22 @@ def _(rng: Random) -> Case:
         table.rows = [r._replace(wants={renamed.get(k, k): v for k, v in r.wants.items()}) for r in table.rows]
     for spec in d.fields[1:]:
         d.tell(str(spec["name"]), None, "scale_ignored", "unit_mixed", "currency_mixed")
+    return d.any("book csv")
+
+
+@stranger("third_sign_in_a_column_of_its_own", right=False)
+def _(rng: Random) -> Case:
+    """Amounts without a sign; debit or credit stands beside them, in a column that nobody declared."""
+    plus, minus = rng.choice(
+        [each(pair) for pair in ("C|D", "CR|DR", "H|S", "Haben|Soll", "+|-", "CREDIT|DEBIT", "Bij|Af")]
+    )
+    d = draft(rng, "date description amount", "en")
+    head = rng.choice(("D/C", "Type", "S/H", "Kz", "Dir"))
+    d.line(*d.heads, head)
+    for n in range(size(rng, 4, 60)):
+        values = d.values(n)
+        is_debit = n % 2 == 0 if n < 2 else rng.random() < 0.6
+        wants = {"amount": -values[2]} if is_debit else None
+        d.record(values, wants, cells=[*values, Raw(minus if is_debit else plus)])
+    d.tell("amount", None, "sign_ignored")
     return d.any("book csv")
