@@ -39,6 +39,12 @@ _EXAMPLE_WORDS: Final = frozenset(
 _PERIOD_WORDS: Final = frozenset(
     {"week", "kw", "cw", "woche", "semaine", "semana", "settimana", "uke", "vecka", "uge", "q"}
 )
+# Words of sheets that are one of several states of the same records.
+_VERSION_NAMES: Final = frozenset({
+    "plan", "planned", "budget", "forecast", "actual", "actuals", "target", "draft", "final", "revised", "estimate",
+    "old", "new", "before", "after", "soll", "ist", "entwurf", "prognose", "alt", "neu", "vorher", "nachher", "prevu",
+    "reel", "ancien", "nouveau", "previsto", "real", "presupuesto", "viejo", "nuevo", "begroting", "oud", "nieuw",
+})  # fmt: skip
 _WORDS: Final = re.compile(r"[^\W\d_]+|\d+")
 _YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _RANGE: Final = re.compile(r"([A-Z]{1,3})([1-9][0-9]{0,6})(?::([A-Z]{1,3})([1-9][0-9]{0,6}))?")
@@ -253,7 +259,8 @@ class _Selection:
             return _Judgement("table_assumed", "warning", why)
         if likeness.relation is TableRelation.OTHER:
             why = f"its rows are those of {other.id} but for {columns}, and no column tells which is which"
-            differs_in_one = len(likeness.columns) == 1 and likeness.agreeing > 1 and table.rows == other.rows
+            is_enough = likeness.agreeing > 1 or _is_named_version(table) or _is_named_version(other)
+            differs_in_one = len(likeness.columns) == 1 and is_enough and table.rows == other.rows
             is_doubtful = differs_in_one and len(self._alike) <= _MOST_ALIKE
             return _Judgement("table_assumed", "warning", why, is_used=True) if is_doubtful else None
         judgement = self._judge_repeated(table, [other], table.rows)
@@ -415,6 +422,11 @@ def _judge_half_record(key: str, other: TableContents) -> _Judgement:
 def _is_named_example(table: TableContents) -> bool:
     """Whether the name of a table's sheet has a word for an example."""
     return not _EXAMPLE_WORDS.isdisjoint(normalized(table.table.source.place.sheet).split())
+
+
+def _is_named_version(table: TableContents) -> bool:
+    """Whether a sheet is named as one of several states of the same records: planned or actual, old or new."""
+    return not _VERSION_NAMES.isdisjoint(_WORDS.findall(folded(table.table.source.place.sheet)))
 
 
 def _are_set_apart(table: TableContents, other: TableContents) -> bool:

@@ -46,7 +46,7 @@ REMARKS: Final[dict[str, tuple[str, str]]] = {
     "date_order_assumed": ("warning", "can be read day first or month first; read month first"),
     "digits_lost": (
         "warning",
-        "is written with an exponent, as spreadsheet programs shorten long numbers; digits are lost",
+        "is a long number as spreadsheet programs shorten them, with an exponent or zeros at its end; digits are lost",
     ),
     "weekday_contradicts": ("warning", "names a weekday that its date does not fall on; the date is kept"),
     "date_dropped": ("warning", "has a date, which a time field drops"),
@@ -147,6 +147,8 @@ class Converter:
             if not self._parsed_texts.bad:
                 return converted, []
         else:
+            if self.field_type == "text" and int in kinds:
+                self._note_lost_digits(values)
             converted = self._convert_mixed(values)
         bad = [i for i, v in enumerate(converted) if v is BAD]
         for i in bad:
@@ -166,6 +168,13 @@ class Converter:
         type."""
         memo, convert_typed, native = self._parsed_texts, self._convert_typed, self._native_types
         return [v if type(v) in native else memo[v] if type(v) is str else convert_typed(v) for v in values]
+
+    def _note_lost_digits(self, values: list[Any]) -> None:
+        """Remark on the whole numbers of a chunk that are longer than a spreadsheet program keeps, if all of them end
+        as it cuts them."""
+        long_numbers = [v for v in values if type(v) is int and abs(v) >= 10**numbers.EXACT_DIGITS]
+        if all(v % 10 ** (len(str(abs(v))) - numbers.EXACT_DIGITS) == 0 for v in long_numbers):
+            self.remarks |= dict.fromkeys(long_numbers, ("digits_lost",))
 
     def _displayed_text(self, value: Shown) -> str:
         """Return what a number cell displays (007 for 7) for a text field; only its digits if just those are an allowed

@@ -181,3 +181,31 @@ def _(rng: Random) -> Case:
         d.record(values, wants, cells=[*values, Raw(minus if is_debit else plus)])
     d.tell("amount", None, "sign_ignored")
     return d.any("book csv")
+
+
+@stranger("third_plan_and_actual_of_two_columns", right=False)
+def _(rng: Random) -> Case:
+    """Two sheets of the same departments, one with what was planned and one with what came."""
+    d = draft(rng, "account amount", "en")
+    names = rng.choice((("Plan", "Actual"), ("Budget 2024", "Ist 2024"), ("old", "new"), ("Soll", "Ist")))
+    rows = size(rng, 4, 30)
+    for name in names:
+        d.sheet(name)
+        d.header()
+        d.records(rows)
+    d.tell(None, None, "table_assumed")
+    return d.book("openpyxl xlsxwriter")
+
+
+@stranger("third_card_numbers_in_number_cells", right=False)
+def _(rng: Random) -> Case:
+    """Numbers of cards typed into a spreadsheet, which keeps fifteen digits and puts zeros for the rest."""
+    d = draft(rng, "account name", "en")
+    d.cols[0] = col(
+        "card", "text", "en=Card", lambda r, n: str(r.randrange(10**15, 10**16) // 10 * 10 + r.randrange(1, 10))
+    )
+    d.header()
+    for n in range(size(rng, 4, 40)):
+        values = d.values(n)
+        d.record(values, cells=[int(values[0]) // 10 * 10, values[1]])
+    return d.book("openpyxl xlsxwriter raw_xml")
