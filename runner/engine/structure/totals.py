@@ -118,7 +118,7 @@ class TotalsCheck:
             table,
             data_range=self._data_range([row.number for row in rest if row.number not in proofs]),
             left_out={**table.left_out, **{number: LeftRow(RowKind.TOTAL, proof) for number, proof in proofs.items()}},
-            why=(*table.why, f"{len(proofs)} total row{plural} left out") if proofs else table.why,
+            why=(*table.why, f"{len(proofs)} total row{plural} found") if proofs else table.why,
             choices=(*table.choices, *choices),
             suspected={},
         )
