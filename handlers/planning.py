@@ -213,7 +213,7 @@ class Planner:
     def _with_usable_overlays(
         self, scan: Scan, workflow: Workflow, sets: list[list[ObjectInfo]], now: float
     ) -> list[list[ObjectInfo]]:
-        """The sets without those whose overlay cannot be used; these wait."""
+        """The sets without those whose overlay cannot be used; these wait, unless they were processed before."""
         usable = []
         for one in sets:
             overlays = self.overlays.of(scan.view, workflow, one[0].key, scan.generations)
@@ -221,7 +221,9 @@ class Planner:
             if misfit is None:
                 usable.append(one)
             else:
-                self.place(scan, misfitting(workflow, one[0], misfit, now=now))
+                waiting = misfitting(workflow, one[0], misfit, now=now)
+                if scan.again or not self.recorder.is_processed(waiting, one[0].modified):
+                    self.place(scan, waiting)
         return usable
 
     def _plan_some(self, scan: Scan, source: "_Source", fresh: list[list[ObjectInfo]]) -> None:

@@ -266,6 +266,11 @@ class Recorder:
             if (written := self.table.replace(job, updated)) is not None:
                 followups.announce(written)
 
+    def is_processed(self, planned: Job, dropped: float) -> bool:
+        """Whether another version of its workflow processed this very input, uploaded at `dropped`, and nothing came
+        since."""
+        return _Line(planned, self.table.line(planned.line)).is_processed(dropped)
+
     def _add(self, job: Job, known: dict[str, Job], delay: float) -> tuple[Job, bool]:
         """Insert, under a longer id if another job has the short one; `known`: rows that exist already."""
         for length in LENGTHS:

@@ -159,7 +159,8 @@ def test_the_version_before_the_last_promotion_stays_after_its_last_job(world):
     first = process(world)
     library = Library(world.store)
     live = library.find("members")
-    library.promote(live, library.put_draft(live, {"manifest.json": json.dumps(WORKFLOW).encode()}))
+    draft = {"manifest.json": json.dumps(WORKFLOW).encode(), "config/columns/id.py": b"RULE = 2\n"}
+    library.promote(live, library.put_draft(live, draft))
     world.control.remove(first.job_id)
     later = world.clock.now() + 10 * 365 * 86400
     world.runner().janitor.versions.forget(world.table, later, frozenset())

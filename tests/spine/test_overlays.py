@@ -133,6 +133,15 @@ def test_what_it_may_not_change_is_rejected_and_its_files_wait(world, says, path
     assert world.store.head("outputs/acme/_configs/rejected.json") is None
 
 
+def test_what_was_processed_does_not_wait_for_an_overlay_that_cannot_be_used(world):
+    done = drop(world)
+    world.work_off(world.runner())
+    put(world, config="x")
+    world.sweep()
+    assert [job.job_id for job in world.jobs()] == [done.job_id]
+    assert drop(world, name="b.csv").state is State.AWAITING
+
+
 @pytest.mark.parametrize("way", ["event", "sweep"])
 def test_files_do_not_wait_for_an_overlay_that_is_gone(world, way):
     put(world, config="x")
