@@ -15,6 +15,7 @@ _OBJECTS = 20_000  # new ones between two collections of cycles; with the defaul
 
 def start() -> NoReturn:
     gc.set_threshold(_OBJECTS)
+    gc.disable()  # until the command is loaded: that makes next to no garbage
     put_own_packages_first()
     from console.cli import start as start_command  # noqa: PLC0415 - ours only from here on
 

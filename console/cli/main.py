@@ -1,6 +1,7 @@
 """The command `ade`. In: arguments. Out: an exit code. Only the module of the given command is loaded."""
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -78,6 +79,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if args.command is None:
         parser.print_help()
         return 2
+    gc.enable()  # see ade_drop/__main__.py
     return _guarded(args)
 
 

@@ -190,13 +190,13 @@ def prepare(plan: Plan, control: socket.socket) -> Zygote:
     shown = shown_paths((plan.package, "runner.sandbox.box"), network=plan.network)
     if plan.rehearsal is not None:
         rehearse(engine, plan.rehearsal)
+        gc.collect()
     own = None
     if plan.namespaces == "own":
         namespaces.build_root(plan.root, shown, DEVICES)
         own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     if plan.seccomp:
         warm_filters(network=plan.network)
-    gc.collect()
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's to handle
     return Zygote(
