@@ -320,7 +320,8 @@ class _IrregularRows:
             if all(value is None for value in values):
                 continue
             blank = [position for position in self._always_filled if values[position] is None]
-            if len(blank) > 1 and all(values[position] is None for position in self._key_columns):
+            is_lone = len(blank) == len(self._always_filled) - 1  # one cell, whatever its column identifies
+            if len(blank) > 1 and (is_lone or all(values[position] is None for position in self._key_columns)):
                 self._continued_rows.append(numbers[at])
             line = tuple(values)
             is_below = columns[0][at - 1] is not None if at else True

@@ -209,3 +209,18 @@ def _(rng: Random) -> Case:
         values = d.values(n)
         d.record(values, cells=[int(values[0]) // 10 * 10, values[1]])
     return d.book("openpyxl xlsxwriter raw_xml")
+
+
+@stranger("third_wrapped_descriptions", right=False)
+def _(rng: Random) -> Case:
+    """Parts whose description, with a number in it, goes on in the row below, alone there."""
+    d = draft(rng, "order_no quantity unit_price", "en")
+    d.cols.insert(1, col("part", "text", "en=Part", lambda r, n: f"Pump model {n + 10}"))
+    d.header()
+    for n in range(rng.randrange(6, 30)):
+        d.records(1, start=n)
+        if rng.random() < 0.4:
+            d.line(
+                None, rng.choice(("with long hose", "stainless steel", "incl. seal")), why="the rest of a description"
+            )
+    return d.any("book csv")
