@@ -55,12 +55,12 @@ class ParsingMemo(dict[str | None, Any]):
 
 
 _TRUE = (
-    "true t yes y 1 1.0 on x active enabled ✓ ✔ ☑ ● ■ ○ 〇 v j s o "
+    "true t yes y 1 1.0 on x active enabled ✓ ✔ ☑ ✅ ● ■ ○ 〇 v j s o "
     "ja wahr oui vrai si sí sì verdadero vero sim verdadeiro waar tak prawda kyllä ano áno igen evet da "
     "да истина так ναι 是 真 有 はい 예 نعم כן ya"
 )
 _FALSE = (
-    "false f no n 0 0.0 off inactive disabled ✗ ✘ ☐ □ × "
+    "false f no n 0 0.0 off inactive disabled ✗ ✘ ❌ ☐ □ × "
     "nein falsch non faux falso não nao nee onwaar nie fałsz nej nei ei ne nem hayır hayir nu "
     "нет ложь ні όχι 否 假 偽 無 いいえ 아니요 아니오 لا לא tidak"
 )

@@ -174,6 +174,7 @@ def test_rows_in_no_table_are_reported_and_not_shown(tmp_path):
         ("● ○ ●", [True, False, True]),
         ("○ × ○", [True, False, True]),  # noqa: RUF001
         ("☑ ☐", [True, False]),
+        ("✅ ❌", [True, False]),
         ("☒ ☐", [True, False]),
         ("■ □", [True, False]),
         ("☑ ☒ ☐", [True, "☒", False]),
