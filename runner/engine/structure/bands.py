@@ -30,7 +30,7 @@ class Band:
 
     head: list[int] = field(default_factory=list)
     body: list[int] = field(default_factory=list)
-    again: list[int] = field(default_factory=list)  # repeated headers between the rows of the body
+    repeated_headers: list[int] = field(default_factory=list)  # repeated headers between the rows of the body
 
     @property
     def all(self) -> list[int]:
@@ -63,7 +63,7 @@ def _cut(rows: Sequence[Row], labels: Sequence[Label]) -> list[Band]:
             label = Label.HEADER
         elif band.body and label is Label.HEADER:
             if _repeats_header(rows, at, band):
-                band.again.append(at)
+                band.repeated_headers.append(at)
                 continue
             if not _counts_up(rows[at]) and fits(rows, at, band):
                 label = Label.DATA
@@ -133,17 +133,17 @@ def fits(rows: Sequence[Row], at: int, band: Band) -> bool:
 
 
 def _join_continued(rows: Sequence[Row], cut_bands: Sequence[Band]) -> list[Band]:
-    """Extend bands by the bodies without a header right below that continue them; returns the bands that remain.
+    """Join each body without a header to the band above that it continues, in place; returns the bands that remain.
 
     Such a body is near, about as wide, and of like kinds: a note or a blank row was between them.
     """
     joined: list[Band] = []
     for band in cut_bands:
-        last = joined[-1] if joined else None
-        is_near = last and last.body and not band.head and band.body[0] - last.body[-1] <= INTERRUPTION + 1
-        if last and is_near and rows[band.body[0]].gap < BODY_GAP and _continues(rows, band, last):
-            last.body += band.body
-            last.again += band.again
+        above = joined[-1] if joined else None
+        is_near = above and above.body and not band.head and band.body[0] - above.body[-1] <= INTERRUPTION + 1
+        if above and is_near and rows[band.body[0]].gap < BODY_GAP and _continues(rows, band, above):
+            above.body += band.body
+            above.repeated_headers += band.repeated_headers
         else:
             joined.append(band)
     return joined

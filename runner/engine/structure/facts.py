@@ -343,7 +343,7 @@ class Row:
 
 
 def _shortened(value: object) -> object:
-    """Cut a long text."""
+    """Cut a text to STORED_TEXT characters; other values are returned as they are."""
     return value[:STORED_TEXT] if isinstance(value, str) and len(value) > STORED_TEXT else value
 
 

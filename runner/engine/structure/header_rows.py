@@ -259,7 +259,7 @@ def _promote_first_row(draft: Draft, hints: Hints) -> None:
         points += DECISIVE
     if points >= CERTAIN and (not vote.values or points >= DECISIVE):
         draft.labels[first] = Label.HEADER
-        draft.band = Band([first], draft.band.body[1:], draft.band.again)
+        draft.band = Band([first], draft.band.body[1:], draft.band.repeated_headers)
     elif points > 0 and vote.names:
         note(draft, row.number, vote, header=False)
 
@@ -279,12 +279,12 @@ def _promote_titles(draft: Draft) -> bool:
         between = list(range(at + 1, draft.band.body[0]))
         if points >= CLEAR_VOTE:
             _relabel(draft, at, between, Label.HEADER)
-            draft.band = Band([at], between + draft.band.body, draft.band.again)
+            draft.band = Band([at], between + draft.band.body, draft.band.repeated_headers)
             return True
         if points >= (CERTAIN if inside == draft.right - draft.left + 1 else 0.0):
             return False
         _relabel(draft, at, between, Label.DATA)
-        draft.band = Band([], [at, *between, *draft.band.body], draft.band.again)
+        draft.band = Band([], [at, *between, *draft.band.body], draft.band.repeated_headers)
     return False
 
 
@@ -349,11 +349,11 @@ def note(draft: Draft, number: int, vote: Votes, *, header: bool) -> None:
 def behead(draft: Draft) -> None:
     """Turn the header rows into data."""
     draft.labels = [Label.DATA if at in draft.band.head else label for at, label in enumerate(draft.labels)]
-    draft.band = Band(body=draft.band.all, again=draft.band.again)
+    draft.band = Band(body=draft.band.all, repeated_headers=draft.band.repeated_headers)
 
 
 def _demote_last_header_row(draft: Draft) -> None:
     """Turn the last header row into data."""
     *head, leaf = draft.band.head
     draft.labels[leaf] = Label.DATA
-    draft.band = Band(head, [leaf, *draft.band.body], draft.band.again)
+    draft.band = Band(head, [leaf, *draft.band.body], draft.band.repeated_headers)

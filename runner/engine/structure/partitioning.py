@@ -103,7 +103,7 @@ def _band(rows: Sequence[Row], labels: Sequence[Label], inside: Sequence[int]) -
     rows_inside = [rows[at] for at in inside]
     read = bands(rows_inside, [labels[at] for at in inside])
     if len(read) == 1 and read[0].all[0] <= 1 and read[0].all[-1] >= len(rows_inside) - 2:
-        return Band(*([inside[at] for at in part] for part in (read[0].head, read[0].body, read[0].again)))
+        return Band(*([inside[at] for at in part] for part in (read[0].head, read[0].body, read[0].repeated_headers)))
     head: list[int] = []
     for at in inside[:-1]:
         if labels[at] is not Label.HEADER and not (labels[at] is Label.TITLE and not head):

@@ -57,6 +57,8 @@ FAR = 99.0  # to the next cell where there is none
 FAR_EDGE = 50  # rows or columns from which an edge of another table is far
 MOST_GAP = 30.0
 MOST_LINES = 500
+MOST_ROWS_ABOVE = 200
+MOST_COLUMNS_LEFT = 60
 MOST_CUTS = 100  # places inside a rectangle that are examined
 NEAR = 6  # lines above and below a gap that are compared
 LIKELY = 0.3  # probability of a label from which a table may start or end at a row
@@ -173,7 +175,10 @@ class Describer:
         ]
 
     def _size(self, rect: Rect, lines: Sequence[int], filled: Sequence[int]) -> list[float]:
-        """Describe how large a rectangle is, where it is, and its gaps; `filled`: the cells of each column."""
+        """Describe how large a rectangle is, where it is, and its gaps, in the order of SIZE.
+
+        `lines`: the indexes of its rows; `filled`: the number of cells in each of its columns.
+        """
         grid = self._grid
         gaps = [gap for a, b in pairwise(lines) if (gap := grid.gap(a, b)) > 0]
         spans = grid.column_spans(rect)
@@ -181,7 +186,7 @@ class Describer:
         cells = sum(filled)
         return [
             min(len(lines), MOST_LINES), len(filled), log2(cells + 1), cells / (len(lines) * len(filled)),
-            cells / self._cells, min(grid.rows[rect.top].number, 200), min(rect.left, 60),
+            cells / self._cells, min(grid.rows[rect.top].number, MOST_ROWS_ABOVE), min(rect.left, MOST_COLUMNS_LEFT),
             len(gaps), max(gaps, default=0), len(blanks), max(blanks, default=0),
         ]  # fmt: skip
 

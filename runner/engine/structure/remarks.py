@@ -324,7 +324,7 @@ def _leave_out_repeated_titles(draft: Draft) -> None:
     again = [at for at in draft.band.body if titles and _without_digits(draft.rows[at]) in titles]
     if again and len(again) < len(draft.band.body):
         draft.band.body = [at for at in draft.band.body if at not in again]
-        draft.band.again += again
+        draft.band.repeated_headers += again
 
 
 def _without_digits(row: Row) -> tuple[tuple[int, str], ...]:
@@ -391,14 +391,14 @@ def _rows_above(draft: Draft) -> Iterator[int]:
 def _rows_between(draft: Draft) -> list[int]:
     """Return the rows inside the table that are not part of it."""
     band = draft.band
-    return sorted(set(range(band.all[0], band.all[-1] + 1)).difference(band.all, band.again))
+    return sorted(set(range(band.all[0], band.all[-1] + 1)).difference(band.all, band.repeated_headers))
 
 
 def _rows_below(draft: Draft, others: Sequence[Draft]) -> Iterator[int]:
     """Yield the rows below the last record down to the next table with its titles."""
     last = draft.band.all[-1]
     overlapping = [other for other in others if other.left <= draft.right and draft.left <= other.right]
-    numbers = {other.rows[at].number for other in overlapping for at in (*other.band.all, *other.band.again)}
+    numbers = {other.rows[at].number for other in overlapping for at in (*other.band.all, *other.band.repeated_headers)}
     stop = next((at for at in range(last + 1, len(draft.rows)) if draft.rows[at].number in numbers), len(draft.rows))
     if stop < len(draft.rows):
         stop = _first_title(draft, stop, last)

@@ -94,7 +94,7 @@ def shape(draft: Draft, hints: Hints) -> Table:
     head = [rows[at] for at in band.head]
     left, right = draft.left + 1, draft.right + 1
     columns = header_rows.columns(head, draft.left, draft.right, hints.layout.merged)
-    away = draft.left_out | {rows[at].number: REPEATED for at in band.again}
+    away = draft.left_out | {rows[at].number: REPEATED for at in band.repeated_headers}
     away |= {rows[at].number: LINE for at in band.body if _is_rule(rows[at])}
     descriptions, doubts = captions.rows_about_columns(draft, hints, frozenset(away))
     away |= dict.fromkeys(descriptions, LeftRow(RowKind.NOTE, Proof.DESCRIBES))

@@ -58,10 +58,10 @@ class TotalsCheck:
     """Reads the rows of one table, block by block, and checks those that may be totals."""
 
     def __init__(self, table: Table, *, drop: bool = False) -> None:
-        """`drop`: the manifest leaves out what may be a total, too."""
+        """Begin above the table's first row; `drop`: the manifest leaves out what may be a total, too."""
         self._table = table
         self._drop = drop
-        self._without = set(table.left_out)
+        self._left_out_rows = set(table.left_out)
         # Sums of all records, of those since a caption or a blank row, and of those since the last total.
         self._whole, self._block, self._tail = (RunningSums() for _ in range(3))
         # Sums of what the next total of each level adds up: the records, their totals, the totals of those, and so on.
@@ -75,7 +75,7 @@ class TotalsCheck:
         self._pending: list[Suspect] = []  # which may be totals of the rows below them
         self._has_numbers: dict[int, bool] = {}  # by column, once enough cells were read
         self._last_row = 0
-        self._first_record = self._last_record = 0
+        self._first_record = self._last_record = 0  # the rows that nobody suspects; 0: none yet
 
     @property
     def bottom(self) -> int:
@@ -116,7 +116,7 @@ class TotalsCheck:
         table, plural = self._table, "s" * (len(proofs) > 1)
         return replace(
             table,
-            data_range=self._data_range([row.number for row in rest if row.number not in proofs]),
+            data_range=self._range_of_records([row.number for row in rest if row.number not in proofs]),
             left_out={**table.left_out, **{number: LeftRow(RowKind.TOTAL, proof) for number, proof in proofs.items()}},
             why=(*table.why, f"{len(proofs)} total row{plural} found") if proofs else table.why,
             choices=(*table.choices, *choices),
@@ -127,7 +127,7 @@ class TotalsCheck:
         """Yield runs of rows between suspects, left-out rows and blank rows; each of the former is a run of its own."""
         start = 0
         is_dense = not numbers or numbers[-1] - numbers[0] + 1 == len(numbers)
-        alone = self._table.suspected.keys() | self._without
+        alone = self._table.suspected.keys() | self._left_out_rows
         for at, number in enumerate(numbers if not is_dense or not alone.isdisjoint(numbers) else ()):
             is_alone = number in alone
             if at > start and (is_alone or number != numbers[at - 1] + 1):
@@ -143,9 +143,9 @@ class TotalsCheck:
         """Add up a run of rows, or judge the one that may be a total; `columns`: index and values of each."""
         is_apart = bool(self._last_row) and first > self._last_row + 1
         self._last_row = last
-        if is_apart or first in self._without:
+        if is_apart or first in self._left_out_rows:
             self._block = RunningSums()
-        if first in self._without:
+        if first in self._left_out_rows:
             return
         count = len(columns[0][1]) if columns else 0
         sums = {}
@@ -273,13 +273,16 @@ class TotalsCheck:
             beside |= dict.fromkeys(self._few_loose_rows(), False)
         return beside
 
-    def _data_range(self, records: Sequence[int]) -> CellRange | None:
-        """Return the range from the first to the last record; `records`: those that could have been totals."""
-        box = self._table.data_range
-        rows = [number for number in (self._first_record, self._last_record, *records) if number]
-        if box is None or not rows:
+    def _range_of_records(self, suspects: Sequence[int]) -> CellRange | None:
+        """Return the range from the first to the last record, in all columns of the table; None without any.
+
+        `suspects`: the rows that may have been totals and are records.
+        """
+        table_range = self._table.data_range
+        rows = [number for number in (self._first_record, self._last_record, *suspects) if number]
+        if table_range is None or not rows:
             return None
-        return CellRange(min(rows), box.left, max(rows), box.right)
+        return CellRange(min(rows), table_range.left, max(rows), table_range.right)
 
     def _ends_of_blocks(self) -> list[int]:
         """Return unlabelled sums that end each block of the table: one may be so by chance, but not all of them."""

@@ -21,13 +21,13 @@ from runner.engine.reading.xlsx.careful import CellReader, SheetData, Stored, ca
 from runner.engine.reading.xlsx.markup import Chunks, Opened, drain, hides_tags
 from runner.engine.reading.xlsx.surveys import Surveyor
 
-MOST_WAYS: Final = 4  # forms of one column; with more, each cell's tag is decoded separately
-MOST: Final = 2_000  # forms in total: compiling takes a tenth of a millisecond for each
+MOST_FORMS: Final = 4  # forms of one column; with more, each cell's tag is decoded separately
+MOST_FORMS_IN_ALL: Final = 2_000  # forms in total: compiling takes a tenth of a millisecond for each
 _MOST_LEADS: Final = 10_000
 
 _HERE: Final = "\0"  # placeholder for the cell's reference
 _ATTRIBUTE = re.compile(r'\s+([\w:.]+)="([^"&]*)"')
-_REFERENCE = re.compile(r'(?<=\sr=")([A-Z]{1,3})([0-9]{1,10})(?=")')
+_REFERENCE = re.compile(r'(?<=\sr=")(?P<letters>[A-Z]{1,3})(?P<row>[0-9]{1,10})(?=")')
 _PRESERVE: Final = ' xml:space="preserve"'
 _CLOSING: Final = {
     "<v>": "</v></c>",
@@ -51,7 +51,7 @@ _DAYS: Final = "[0-9]{1,7}(?:\\.[0-9]{1,20})?"
 _PLAIN_NUMBER: Final = "-?(?:(?:0|[1-9][0-9]{0,7})\\.(?!0000000|9999999)[0-9]{0,16}[1-9]|0|[1-9][0-9]{0,14})"
 
 
-class Way(NamedTuple):
+class CellForm(NamedTuple):
     """One form in which the cells of a column are written."""
 
     lead: str  # the text before the stored value, or the attributes of a cell without one
@@ -59,18 +59,18 @@ class Way(NamedTuple):
     formula: bool = False  # a formula without a value
 
 
-MARK: Final = Way("mark")
+MARK: Final = CellForm("mark")
 
 
 Styled = tuple[int, int, tuple[str, ...]]  # column, style, stored values; "" in rows of other forms
 
 
 class MatchedRows(NamedTuple):
-    """The rows of a chunk: their numbers, their stored values by group, and the text of rows that did not match."""
+    """The rows of a chunk, each at the same index of every tuple."""
 
     numbers: tuple[str, ...]  # "" for a row that did not match, or has no number
-    groups: list[tuple[str, ...]]
-    odd: tuple[str, ...]  # "" for a row that matched
+    groups: list[tuple[str, ...]]  # the stored values of each group of the expression; "" where there is none
+    unmatched: tuple[str, ...]  # the text of a row that did not match; "" for one that did
     is_all: bool  # no other tag of the chunk is a row's, with a prefix or without
 
 
@@ -78,16 +78,19 @@ class RowPattern:
     """The learned forms of a sheet's rows, as one expression."""
 
     def __init__(self, cells: CellReader, most_columns: int) -> None:
-        self.numbered = True
+        """Begin without any form; `cells`: converts stored values; `most_columns`: cells beyond are not learned."""
+        self.numbered = True  # the rows have their numbers
         self._cells = cells
         self._most_columns = most_columns
-        self._digits = ""  # the digits of a reference
-        self._bare = False  # some cells have no reference: they directly follow the previous cell
-        self._ways: dict[int, dict[Way, None]] = {}
+        self._digits_expression = ""  # the digits of a reference
+        self._has_bare_cells = False  # some cells have no reference: they directly follow the previous cell
+        self._forms: dict[int, dict[CellForm, None]] = {}
         self._letters: dict[int, str] = {}
-        self._leads: dict[str, Stored | None] = {}
+        self._storage_by_lead: dict[str, Stored | None] = {}
         self._pattern: re.Pattern[str] | None = None
-        self._layout: list[tuple[int, Way | None]] = []  # of each value; None: the text before it is captured as well
+        self._layout: list[
+            tuple[int, CellForm | None]
+        ] = []  # of each value; None: the text before it is captured as well
         self._marked: set[int] = set()  # columns whose group is marked
 
     def learn(self, rows: str) -> None:
@@ -95,44 +98,50 @@ class RowPattern:
 
         Without a pattern, because there are too many forms, rows are parsed.
         """
-        if not self._ways:
+        if not self._forms:
             self.numbered = re.search(r"<row\b[^<>]*\sr\s*=", rows) is not None
         for row in rows.split("<row")[1:]:
             column = 0
             for lead, value, tag, formula in _CELL.findall(row):
                 column = self._learn_cell(column, lead, value, tag, formula=bool(formula))
-        self._bare = any(_HERE not in way.lead for ways in self._ways.values() for way in ways)
+        self._has_bare_cells = any(_HERE not in form.lead for forms in self._forms.values() for form in forms)
         self._layout, self._marked = [], set()
-        if sum(len(ways) if self._bare else min(len(ways), MOST_WAYS) for ways in self._ways.values()) > MOST:
+        if (
+            sum(len(forms) if self._has_bare_cells else min(len(forms), MOST_FORMS) for forms in self._forms.values())
+            > MOST_FORMS_IN_ALL
+        ):
             self._pattern = None
         else:
-            whole, self._digits = (_NUMBERED, "\\1") if self.numbered else (_UNNUMBERED, "[0-9]{1,10}")
-            self._pattern = re.compile(whole % "".join(map(self._column_expression, sorted(self._ways))))
+            whole, self._digits_expression = (_NUMBERED, "\\1") if self.numbered else (_UNNUMBERED, "[0-9]{1,10}")
+            self._pattern = re.compile(whole % "".join(map(self._column_expression, sorted(self._forms))))
 
     def _learn_cell(self, before: int, lead: str, value: str, tag: str, *, formula: bool) -> int:
-        """Learn one cell right of column `before`; returns its column."""
+        """Learn the form of one cell right of column `before`, unless only the parser can read it; returns its column.
+
+        `lead`: the text before its stored value, or else `tag`: the attributes of a cell without one.
+        """
         text = lead or tag
         reference = _REFERENCE.search(text)
-        column = column_number(reference[1]) if reference else before + 1
+        column = column_number(reference["letters"]) if reference else before + 1
         text = _REFERENCE.sub(_HERE, text)
         stored = self._storage_of(text if lead else f"{text}><v>")
         if stored is None or not 0 < column <= self._most_columns:
             return column
         if formula and stored.kind == "str":  # an empty text, or a result that was never stored
             return column
-        way = Way(text, self._value_expression(stored, value)) if value else Way(text, formula=formula)
+        form = CellForm(text, self._value_expression(stored, value)) if value else CellForm(text, formula=formula)
         if reference:
-            self._letters[column] = reference[1]
-        self._ways.setdefault(column, {})[way] = None
+            self._letters[column] = reference["letters"]
+        self._forms.setdefault(column, {})[form] = None
         return column
 
     def _storage_of(self, lead: str) -> Stored | None:
         """Return how cells with this text before their value are stored; None if only the parser can tell."""
-        if lead not in self._leads:
-            if len(self._leads) > _MOST_LEADS:
-                self._leads.clear()
-            self._leads[lead] = _stored_as(lead)
-        return self._leads[lead]
+        if lead not in self._storage_by_lead:
+            if len(self._storage_by_lead) > _MOST_LEADS:
+                self._storage_by_lead.clear()
+            self._storage_by_lead[lead] = _stored_as(lead)
+        return self._storage_by_lead[lead]
 
     def _value_expression(self, stored: Stored, value: str) -> str:
         """Return the strictest expression for values that are stored this way, if it fits this one."""
@@ -145,65 +154,67 @@ class RowPattern:
 
     def _column_expression(self, column: int) -> str:
         """Return the expression for an optional cell; atomic, so that a row that does not match fails at once."""
-        ways = sorted(self._ways[column], key=lambda way: way.value == _ANYTHING)  # strict forms first
-        if not self._bare and len(ways) > MOST_WAYS:
+        forms = sorted(self._forms[column], key=lambda form: form.value == _ANYTHING)  # strict forms first
+        if not self._has_bare_cells and len(forms) > MOST_FORMS:
             self._layout.append((column, None))
-            place = self._place(column, f' r="{_HERE}"')
+            place = self._with_reference(column, f' r="{_HERE}"')
             valued = f"([^<>/]*?){place}({_LEAD})({_ANYTHING})</(?:v|t></is)></c>"
             return f"(?><c(?:{valued}|[^<>/]*?{place}[^<>/]*(?:/>|>{_NO_VALUE}))|)"
-        if not self._bare:
-            return f"(?>{self._listed(column, ways)}|)"
+        if not self._has_bare_cells:
+            return f"(?>{self._alternatives(column, forms)}|)"
         # A mark shows that this column is present; only then is a cell without a reference the next column.
-        placed = [way for way in ways if _HERE in way.lead]
-        bare = [way for way in ways if _HERE not in way.lead]
-        cells = [self._listed(column, placed)] if placed else []
+        placed = [form for form in forms if _HERE in form.lead]
+        bare = [form for form in forms if _HERE not in form.lead]
+        cells = [self._alternatives(column, placed)] if placed else []
         if bare and column == 1:
-            cells.append(self._listed(column, bare))
+            cells.append(self._alternatives(column, bare))
         elif bare and column - 1 in self._marked:
-            cells.append(f"(?(m{column - 1}){self._listed(column, bare)}|(?!))")
+            cells.append(f"(?(m{column - 1}){self._alternatives(column, bare)}|(?!))")
         if not cells:
             return ""
         self._marked.add(column)
         self._layout.append((column, MARK))
         return f"(?>(?:{'|'.join(cells)})(?P<m{column}>)|)"
 
-    def _listed(self, column: int, ways: list[Way]) -> str:
+    def _alternatives(self, column: int, forms: list[CellForm]) -> str:
         """Return the expression for a cell in one of these forms."""
-        return f"<c(?:{'|'.join([self._form_expression(column, way) for way in ways])})"
+        return f"<c(?:{'|'.join([self._form_expression(column, form) for form in forms])})"
 
-    def _place(self, column: int, text: str) -> str:
+    def _with_reference(self, column: int, text: str) -> str:
         """Return a text as an expression, with the cell's reference in its place."""
-        return re.escape(text).replace(re.escape(_HERE), self._letters.get(column, "") + self._digits)
+        return re.escape(text).replace(re.escape(_HERE), self._letters.get(column, "") + self._digits_expression)
 
-    def _form_expression(self, column: int, way: Way) -> str:
+    def _form_expression(self, column: int, form: CellForm) -> str:
         """Return the expression for a cell in one form; its value is a group."""
-        lead = self._place(column, way.lead)
-        if way.value or way.formula:
-            self._layout.append((column, way))
-        if way.value:
-            return f"{lead}({way.value}){_closing(way.lead)}"
-        return f"{lead}>(<f/>){_NO_VALUE}" if way.formula else f"{lead}(?:/>|>{_NO_VALUE})"
+        lead = self._with_reference(column, form.lead)
+        if form.value or form.formula:
+            self._layout.append((column, form))
+        if form.value:
+            return f"{lead}({form.value}){_closing(form.lead)}"
+        return f"{lead}>(<f/>){_NO_VALUE}" if form.formula else f"{lead}(?:/>|>{_NO_VALUE})"
 
     def find(self, chunk: str) -> MatchedRows | None:
-        """Match the rows of a chunk of plain text; None if the expression misses any."""
+        """Match the rows of a chunk of plain text, those in unknown forms as `unmatched`; None without an expression,
+        or if the chunk has another number of tags of rows."""
         if self._pattern is None:
             return None
         matches = self._pattern.findall(chunk)
         rows = len(matches)
         parts: list[tuple[str, ...]] = list(zip(*matches, strict=True)) or [()] * (self._pattern.groups)
-        numbers, *groups, odd = parts
-        if any(odd):
-            rows += sum(text.count("<row") - 1 for text in odd if text)
+        numbers, *groups, unmatched = parts
+        if any(unmatched):
+            rows += sum(text.count("<row") - 1 for text in unmatched if text)
         elif _FIRST.match(chunk):
-            return MatchedRows(numbers, groups, odd, is_all=True)
-        return MatchedRows(numbers, groups, odd, is_all=False) if rows == chunk.count("<row") else None
+            return MatchedRows(numbers, groups, unmatched, is_all=True)
+        return MatchedRows(numbers, groups, unmatched, is_all=False) if rows == chunk.count("<row") else None
 
-    def counts_on(self, chunk: str, last: int) -> bool:
-        """Whether the cell references of rows without a number agree with counting."""
+    def references_agree(self, chunk: str, last_row: int) -> bool:
+        """Whether the cell references in a chunk's rows agree with counting them from `last_row`, the number of the row
+        before; True if the rows have numbers."""
         if self.numbered or not self._letters:
             return True
-        for number, row in enumerate(chunk.split("<row")[1:], last + 1):
-            if (reference := _REFERENCE.search(row)) and int(reference[2]) != number:
+        for number, row in enumerate(chunk.split("<row")[1:], last_row + 1):
+            if (reference := _REFERENCE.search(row)) and int(reference["row"]) != number:
                 return False
         return True
 
@@ -211,12 +222,12 @@ class RowPattern:
         """Return the values of every column that has any, by 0-based number; None if only the parser can read them."""
         columns: dict[int, list[Value]] = {}
         pending = iter(groups)
-        for number, way in self._layout:
+        for number, form in self._layout:
             values: list[Value] | None
-            if way is MARK:
+            if form is MARK:
                 next(pending)
                 continue
-            if way is None:
+            if form is None:
                 values = self._values_by_lead(list(map(add, next(pending), next(pending))), next(pending))
                 if values is None:
                     return None
@@ -224,7 +235,7 @@ class RowPattern:
                 texts = next(pending)
                 if not any(texts):
                     continue
-                values = self._values(way, texts)
+                values = self._values(form, texts)
             if (earlier := columns.get(number - 1)) is not None:
                 values = [value if value is not None else other for value, other in zip(earlier, values, strict=True)]
             columns[number - 1] = values
@@ -234,21 +245,21 @@ class RowPattern:
         """Return the columns with numbers in any of these styles; None if a cell's tag must be decoded for that."""
         styled_columns: list[Styled] = []
         pending = iter(groups)
-        for number, way in self._layout:
+        for number, form in self._layout:
             texts = next(pending)
-            if way is None:
+            if form is None:
                 return None
-            stored = self._storage_of(way.lead) if way.value else None
+            stored = self._storage_of(form.lead) if form.value else None
             if stored is not None and stored.style in styles and stored.kind in ("", "n") and any(texts):
                 styled_columns.append((number, stored.style, texts))
         return styled_columns
 
-    def _values(self, way: Way, texts: Sequence[str]) -> list[Value]:
+    def _values(self, form: CellForm, texts: Sequence[str]) -> list[Value]:
         """Return the values of one form; None in rows of other forms."""
-        if way.formula:
+        if form.formula:
             return [NO_CACHED_VALUE if text else None for text in texts]
-        stored = self._storage_of(way.lead) or Stored()
-        return self._cells.column(stored, texts, plain=way.value != _ANYTHING)
+        stored = self._storage_of(form.lead) or Stored()
+        return self._cells.column(stored, texts, plain=form.value != _ANYTHING)
 
     def _values_by_lead(self, leads: Sequence[str], texts: Sequence[str]) -> list[Value] | None:
         """Convert a column's cells by the tags before each; None if only the parser can read one of them."""
@@ -260,7 +271,7 @@ class RowPattern:
         for lead, rows in places.items():
             if self._storage_of(lead) is None:
                 return None
-            converted = self._values(Way(lead, _ANYTHING), [texts[row] for row in rows])
+            converted = self._values(CellForm(lead, _ANYTHING), [texts[row] for row in rows])
             for row, value in zip(rows, converted, strict=True):
                 values[row] = value
         return values
@@ -294,7 +305,7 @@ _FORMULA = re.compile(r"<f(?:\s[^<>]*)?/>|<f(?:\s[^<>]*)?>[^<]*</f>")  # never p
 _END_DATA = re.compile(r"</(?:[\w.-]+:)?sheetData\s*>\Z")
 _WRAP: Final = "<worksheet><sheetData>"
 _UNWRAP: Final = "</sheetData></worksheet>"
-_LEARN: Final = 64 * 1024  # characters of rows from which a sheet's forms are learned
+_CHARACTERS_TO_LEARN: Final = 64 * 1024  # characters of rows from which a sheet's forms are learned
 _LESSONS: Final = 12
 _RARE: Final = 50  # with fewer than one in this many, unusual rows are not learned
 
@@ -318,7 +329,7 @@ def quick_blocks(
                 raise OutOfOrder  # unknown from the text; the next reading knows
             data = b"" if chunk.startswith("<sheetData") else b"<" + opened.prefix + b"sheetData>"
             rest = chain([opened.root + data], source.again())
-            yield from turned(careful_rows(rest, cells, limits, after=reader.last))
+            yield from turned(careful_rows(rest, cells, limits, after=reader.last_row))
             return
         if surveyor is not None:
             surveyor.rows(chunk, reader.numbers, are_units_known=reader.are_units_known)
@@ -341,16 +352,17 @@ class _Rows:
     """Splits chunks of whole rows; what it learns from one chunk is used for the next."""
 
     def __init__(self, cells: CellReader, limits: ReadLimits, marker: Marker | None = None) -> None:
+        """`marker`: notes the units that the cells' formats show, if it knows any."""
         self.are_units_known = False  # those of the last chunk are marked
         self._marker = marker if marker is not None and marker.units else None
-        self.last = 0  # number of the last row read
+        self.last_row = 0  # number of the last row read
         self.numbers: list[int] = []  # of all rows of the last chunk, blank ones included
         self._cells = cells
         self._limits = limits
         self._pattern = RowPattern(cells, limits.max_columns)
-        self._lessons = _LESSONS
-        self._formulas = False  # whether any were seen: searching every chunk would take as long as reading it
-        self._slots = 0
+        self._lessons_left = _LESSONS
+        self._has_formulas = False  # whether any were seen: searching every chunk would take as long as reading it
+        self._cells_read = 0
 
     def read(self, chunk: str) -> Block | None:
         """Read a chunk of rows as a block, by the expression as far as it matches and by the parser otherwise.
@@ -361,26 +373,26 @@ class _Rows:
         matched = self._pattern.find(plain)
         if not (matched is not None and matched.is_all) and ":" in chunk and ":row" in chunk:
             return None
-        if (matched is None or any(matched.odd)) and not self._formulas and "<f" in chunk:
-            self._formulas = True
+        if (matched is None or any(matched.unmatched)) and not self._has_formulas and "<f" in chunk:
+            self._has_formulas = True
             plain = self._plain(chunk)
             matched = self._pattern.find(plain)
-        if matched is None and self._lessons:
+        if matched is None and self._lessons_left:
             self._learn(plain)
             matched = self._pattern.find(plain)
         self.numbers = []
         self.are_units_known = False
-        if matched is not None and not any(matched.odd) and self._pattern.counts_on(chunk, self.last):
+        if matched is not None and not any(matched.unmatched) and self._pattern.references_agree(chunk, self.last_row):
             columns = self._matched_columns(matched.groups, len(matched.numbers))
             if columns is not None:
                 self.numbers = self._row_numbers(matched.numbers)
                 if self._marker is not None:
                     self._mark_units(self._marker, matched.groups)
                 return self._without_blank_rows(self.numbers, columns)
-        if matched is None or not any(matched.odd) or not self._pattern.counts_on(chunk, self.last):
+        if matched is None or not any(matched.unmatched) or not self._pattern.references_agree(chunk, self.last_row):
             return _block_of(self._parse_rows(chunk))
-        unusual = [text for text in matched.odd if text]
-        if self._lessons and len(unusual) * _RARE > len(matched.odd):
+        unusual = [text for text in matched.unmatched if text]
+        if self._lessons_left and len(unusual) * _RARE > len(matched.unmatched):
             self._learn("".join(unusual))
             matched = self._pattern.find(plain) or matched
         return _block_of(self._read_mixed(chunk, matched))
@@ -399,33 +411,34 @@ class _Rows:
 
     def _plain(self, chunk: str) -> str:
         """Return the rows with formulas emptied: only their results are read."""
-        return _FORMULA.sub("<f/>", chunk) if self._formulas else chunk
+        return _FORMULA.sub("<f/>", chunk) if self._has_formulas else chunk
 
     def _learn(self, rows: str) -> None:
         """Learn the forms of these rows, which costs one of the lessons that a sheet has."""
-        self._lessons -= 1
-        self._pattern.learn(rows[: rows.find("</row>", _LEARN)])
+        self._lessons_left -= 1
+        self._pattern.learn(rows[: rows.find("</row>", _CHARACTERS_TO_LEARN)])
 
     def _row_numbers(self, digits: tuple[str, ...]) -> list[int]:
-        """Return the numbers of matched rows, stored or counted; raises if one is beyond the limits."""
+        """Return the numbers of matched rows, stored or counted, and note the last. Raises if one is over the limit."""
         if self._pattern.numbered:
             numbers = list(map(int, digits))
         else:
-            numbers = list(range(self.last + 1, self.last + 1 + len(digits)))
+            numbers = list(range(self.last_row + 1, self.last_row + 1 + len(digits)))
         if numbers:
             if min(numbers) < 1 or max(numbers) > self._limits.max_rows:
                 raise errors.damaged(f"a row number over {self._limits.max_rows}, the limit of a sheet")
-            self.last = numbers[-1]
+            self.last_row = numbers[-1]
         return numbers
 
     def _matched_columns(self, groups: list[tuple[str, ...]], height: int) -> list[list[Value]] | None:
-        """Return the columns from A to the last with a value; None if only the parser can read them."""
+        """Return the columns from A to the last with a value; None if only the parser can read them. Raises if these
+        are too many cells for a sheet, with those before."""
         filled = self._pattern.columns(groups)
         if filled is None:
             return None
         width = max(filled, default=-1) + 1
-        self._slots += width * height
-        if self._slots > self._limits.max_cells:
+        self._cells_read += width * height
+        if self._cells_read > self._limits.max_cells:
             raise errors.too_large(f"a sheet has over {self._limits.max_cells} cells, including blanks")
         return [filled.get(at) or [None] * height for at in range(width)]
 
@@ -442,7 +455,7 @@ class _Rows:
 
     def _read_mixed(self, chunk: str, matched: MatchedRows) -> list[Row]:
         """Read rows that matched and rows that only the parser can read, in order."""
-        matching = [next_row for next_row, text in enumerate(matched.odd) if not text]
+        matching = [next_row for next_row, text in enumerate(matched.unmatched) if not text]
         groups = [tuple([group[next_row] for next_row in matching]) for group in matched.groups]
         columns = self._matched_columns(groups, len(matching))
         if columns is None:
@@ -451,13 +464,13 @@ class _Rows:
         rows: list[Row] = []
         originals = chunk.split("<row")
         next_row = 1
-        for digits, text in zip(matched.numbers, matched.odd, strict=True):
+        for digits, text in zip(matched.numbers, matched.unmatched, strict=True):
             count = text.count("<row") or 1
             if text:
                 rows += self._parse_rows("<row" + "<row".join(originals[next_row : next_row + count]))
             else:
                 self.numbers += self._row_numbers((digits,))
-                rows.append((self.last, list(next(values, ()))))
+                rows.append((self.last_row, list(next(values, ()))))
             next_row += count
         return rows
 
@@ -465,9 +478,9 @@ class _Rows:
         """Parse the rows of a text, which are written in an unusual way, and learn their numbers."""
         start = max(rows.find("<row"), 0)
         text = _WRAP + _END_DATA.sub("", rows[start:]) + _UNWRAP
-        data = SheetData(self._cells, self._limits, after=self.last)
+        data = SheetData(self._cells, self._limits, after=self.last_row)
         data.feed(text.encode(), last=True)
-        self.last = data.row
+        self.last_row = data.row
         self.numbers += data.numbers
         return data.done
 

@@ -123,7 +123,7 @@ def test_what_was_learnt_of_earlier_rows_never_misreads_later_ones(xml, size):
     raw = xml.encode()
     careful = list(ascending(careful_rows([raw], cells(), LIMITS), LIMITS))
     pieces = [raw[at : at + size] for at in range(0, len(raw), size)]
-    with mock.patch.object(markup, "_AT_LEAST", size), mock.patch.object(quick, "_LEARN", size // 2):
+    with mock.patch.object(markup, "_AT_LEAST", size), mock.patch.object(quick, "_CHARACTERS_TO_LEARN", size // 2):
         found = list(ascending(rows_of(quick_blocks(Opened(pieces, b"sheetData"), cells(), LIMITS)), LIMITS))
     assert repr(found) == repr(careful)
 
@@ -180,13 +180,13 @@ def test_how_many_ways_are_listed_changes_nothing(monkeypatch, most):
         for r in range(1, 500)
     )
     raw = sheet(rows).encode()
-    monkeypatch.setattr(quick, "MOST_WAYS", most)
+    monkeypatch.setattr(quick, "MOST_FORMS", most)
     found = list(rows_of(quick_blocks(Opened([raw], b"sheetData"), cells(), LIMITS)))
     assert repr(found) == repr(list(careful_rows([raw], cells(), LIMITS)))
 
 
 def test_sheets_of_too_many_ways_are_read_by_the_parser(monkeypatch):
-    monkeypatch.setattr(quick, "MOST", 0)
+    monkeypatch.setattr(quick, "MOST_FORMS_IN_ALL", 0)
     raw = sheet('<row r="1"><c r="A1"><v>1</v></c></row>').encode()
     assert list(rows_of(quick_blocks(Opened([raw], b"sheetData"), cells(), LIMITS))) == [(1, [1])]
 

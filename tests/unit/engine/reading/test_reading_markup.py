@@ -223,7 +223,7 @@ def test_every_legal_spelling_gives_the_same_cells(tmp_path_factory, grid, hidde
         return  # CDATA in an encoding that cannot hold its characters is no legal spelling
     escaped = [f"<t xml:space='preserve'>{t.replace('&', '&amp;').replace('<', '&lt;')}</t>" for t in shared]
     path = zipped(tmp_path_factory.mktemp("markup") / "book.xlsx", xlsx_parts(raw, shared=strings(*escaped)), method=0)
-    with mock.patch.object(markup, "_AT_LEAST", size), mock.patch.object(quick, "_LEARN", size):
+    with mock.patch.object(markup, "_AT_LEAST", size), mock.patch.object(quick, "_CHARACTERS_TO_LEARN", size):
         one, two, layout = read_all(path)
     wanted = []
     for number, cells in grid.items():
