@@ -322,8 +322,8 @@ class _Selection:
         own_fields = table.fields.difference(*(t.fields for t in self._alike))  # nothing else would fill them
         if own_fields and table not in self._alike and (key := self._split_at(table)):
             if self._asked[self._main.id] is None and all(t is not self._main for t, _ in self._judged):
-                self._judged.append((self._main, _judge_half_record(key, table)))
-            return _judge_half_record(key, self._main)
+                self._judged.append((self._main, _judge_partial_record(key, table)))
+            return _judge_partial_record(key, self._main)
         if len(own_fields) > 1 and 2 * len(own_fields) >= len(table.fields):
             return None
         if self._is_thin(table):
@@ -413,7 +413,7 @@ class _Selection:
         return sheet if is_only_table else f"{sheet}!{source.table.range.a1}"
 
 
-def _judge_half_record(key: str, other: TableContents) -> _Judgement:
+def _judge_partial_record(key: str, other: TableContents) -> _Judgement:
     """Judge a table with the same keys as another and other fields: it is used, with a warning."""
     why = f"it has each {key} of {other.id} and other fields; the parts of a record are not put together"
     return _Judgement("table_assumed", "warning", why, is_used=True)

@@ -177,7 +177,7 @@ class Inference:
         return "some samples write the day first and others the month: say day_first in an overlay for each sender"
 
     def _set_presence(self) -> None:
-        """Set whether the field is required, or its column optional."""
+        """Set whether the field is required, or its column optional, and note why as evidence."""
         facts = self._facts
         blank = facts.rows - facts.values
         if len(facts.files) < self._files:

@@ -102,7 +102,9 @@ class _TextIndex:
                 self._initials.setdefault(_initials(words), []).append(at)
         owners = {word: {self._owners[at] for at in having} for word, having in self._texts_by_word.items()}
         self._rarity = {word: rarity(word, len(fields_with_it), fields) for word, fields_with_it in owners.items()}
-        self._leading = frozenset(word for word, with_it in owners.items() if len(with_it) <= _most(fields))
+        self._leading = frozenset(
+            word for word, with_it in owners.items() if len(with_it) <= _most_fields_of_word(fields)
+        )
         self._rarest = rarity("", _FIELDS_WITH_UNSEEN_WORD, fields)
         self._weights = [sum([self._rarity[word] for word in words]) for words in self._words]  # by text
         self._spellings = _SpellingIndex(self._texts_by_word)
@@ -253,7 +255,9 @@ class _ValueIndex:
                 having.setdefault(word, []).append(n)
         self._rarity = {word: rarity(word, len(fields), indexed_fields) for word, fields in having.items()}
         self._rarest = rarity("", _FIELDS_WITH_UNSEEN_WORD, indexed_fields)
-        self._texts_by_word = {word: fields for word, fields in having.items() if len(fields) <= _most(indexed_fields)}
+        self._texts_by_word = {
+            word: fields for word, fields in having.items() if len(fields) <= _most_fields_of_word(indexed_fields)
+        }
 
     def like(self, texts: Sequence[str]) -> dict[int, float]:
         """Measure for each field how far a column's values consist of rare words of its allowed values, from 0 to 1."""
@@ -294,7 +298,7 @@ def _initials(words: Iterable[str]) -> str:
     return "".join([word[0] for word in words])
 
 
-def _most(fields: int) -> int:
+def _most_fields_of_word(fields: int) -> int:
     """Return how many of so many fields may share a word that leads to them: that bounds what a column costs."""
     return min(_MOST_LEADING, max(_LEADING_ANYWAY, round(_LEADING_SHARE * fields)))
 

@@ -152,6 +152,7 @@ def concepts_by_field(fields: Sequence[Field]) -> list[tuple[str, ...]]:
 
 
 def field_classes(field: Field, concepts: Iterable[str]) -> frozenset[str]:
-    """Return the classes of values that a field may have; if it is nothing that is known, those of its last word."""
+    """Return the classes of values that a field may have, by its concepts, or else its type, or else the last word of
+    its name; none if nothing tells."""
     known = frozenset(knowledge.concept(name).values for name in concepts) or _CLASSES.get(field.type, _NOTHING)
     return known or (knowledge.head_classes(field.name) if field.type in UNTESTED else _NOTHING)

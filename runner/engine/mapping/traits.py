@@ -19,6 +19,8 @@ from runner.engine.values.convert import text_of
 
 _VALUES_CLASSIFIED: Final = 40  # values of a column
 _MOST_DIGITS: Final = 18  # of an integer
+_MOST_LATITUDE: Final = 90
+_MOST_LONGITUDE: Final = 180
 _TRAITS_BY_LENGTH: Final = {
     4: ("postcode",),
     5: ("five_digits", "postcode"),
@@ -151,7 +153,7 @@ def _classify_decimal(text: str, length: str) -> _ClassifiedText:
     except ValueError:
         return _ClassifiedText([length, "decimal"])
     traits = [length, "decimal", *_size_traits(number)]
-    if 90 < abs(number) <= 180:
+    if _MOST_LATITUDE < abs(number) <= _MOST_LONGITUDE:
         traits.append("over_90")
     if len(plain.rpartition(".")[2]) >= 4:
         traits.append("fine")
@@ -175,8 +177,8 @@ def _size_traits(number: float) -> TraitNames:
         traits.append("year")
     if number < 0:
         traits.append("negative")
-    if size <= 180:
-        traits += ("in_90", "in_180") if size <= 90 else ("in_180",)
+    if size <= _MOST_LONGITUDE:
+        traits += ("in_90", "in_180") if size <= _MOST_LATITUDE else ("in_180",)
     return traits
 
 

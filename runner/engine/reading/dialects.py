@@ -215,7 +215,8 @@ class _Attempt:
         return rows
 
     def _score_rows(self, sample: list[str]) -> float:
-        """Score the rows: higher if they have one width, several columns, and cells that look like data."""
+        """Score the rows, and set what is known of their widths: higher if they have one width, several columns, and
+        cells that look like data; 0 if these rows are not separated this way."""
         try:
             rows = self._split_sample(sample)
         except csv.Error:

@@ -223,7 +223,7 @@ class PageTable:
         if name == "br" or name in _ELEMENTS_WITH_LINES:
             self._add_text(_BREAK)
         if name in _BOLD_ELEMENTS and not tag.closes and self._column:
-            self._mark()
+            self._mark_bold()
         if name in ("select", "option", "input", "textarea", "img"):
             self._add_control(tag)
         if name in _VOID_ELEMENTS:
@@ -330,7 +330,8 @@ class PageTable:
         self.layout.styled_rows = min(self._row, self._limits.layout_rows)
 
     def _start_cell(self, tag: Tag) -> None:
-        """Start a cell in the next free column, with the columns and rows that it spans."""
+        """Start a cell in the next free column, with the columns and rows that it spans, and note how it is shown.
+        Raises if it is beyond the limit of columns."""
         if not self._in_row:
             self._start_row(Tag("tr", False, ""))
         while self._covered_until.get(self._next_column, 0) >= self._row:
@@ -347,7 +348,7 @@ class PageTable:
             area: Area = (self._row, self._column, self._row + down - 1, self._next_column - 1)
             self.layout.merged.append(area)
         if tag.name == "th":
-            self._mark()
+            self._mark_bold()
         self._stored = tag.get("x:num") if "x:num" in tag.attributes else None
         self._cells_by_column[self._column] = self._cells_by_column.get(self._column, 0) + 1
         if tag.attributes:
@@ -357,7 +358,7 @@ class PageTable:
             elif style:
                 self._open_elements, self._style = [(tag.name, style)], style
 
-    def _mark(self) -> None:
+    def _mark_bold(self) -> None:
         """Note that the open cell is bold."""
         if self._row <= self._limits.layout_rows:
             self.layout.bold.setdefault(self._row, set()).add(self._column)

@@ -108,7 +108,8 @@ class Hooks:
         return changes
 
     def replaced_columns(self, columns: dict[str, list[Any]], count: int, **arguments: Any) -> dict[str, list[Any]]:
-        """Call after_transform, and return the columns that it rewrites: {"columns": {"plan": [...]}}."""
+        """Call after_transform, and return the columns that it rewrites, by field; invalid ones are reported and left
+        out. `count`: the rows of each column."""
         changes: dict[str, list[Any]] = {}
         for rule, answer in self.answers("after_transform", columns=columns, **arguments):
             new_columns = answer.get("columns", {})

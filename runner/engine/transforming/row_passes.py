@@ -181,7 +181,7 @@ class RowPasses:
                     column_sum.report(table, fields, self.findings)
 
     def _report_split(self, workbook: NormalizedBook) -> None:
-        """Report an output that takes several sheets."""
+        """Report how an output continues on further sheets, if it takes more than one."""
         if workbook.main is not None and len(workbook.main.names) > 1:
             shown = ", ".join(f"{name} ({rows} rows)" for name, rows in workbook.sheets()[:_SHEETS])
             more = len(workbook.main.names) - _SHEETS
