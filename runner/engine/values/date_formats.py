@@ -118,11 +118,10 @@ def _reader_by_strptime(form: str) -> Callable[[str], datetime | None]:
     fit."""
 
     def read(text: str) -> datetime | None:
-        """Parse a text, without its zone; None if it does not fit the format."""
+        """Parse a text, with its zone if the format has one; None if it does not fit the format."""
         try:
-            moment = datetime.strptime(text, form)  # noqa: DTZ007  # a zone in the text is kept below
+            return datetime.strptime(text, form)  # noqa: DTZ007  # spreadsheets hold naive times
         except ValueError:
             return None
-        return moment.replace(tzinfo=None)
 
     return read

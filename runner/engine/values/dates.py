@@ -232,8 +232,11 @@ class DateReader:
         """Parse a time of day as it is written, None for a blank, BAD for another text; remarks on a zone that is
         dropped."""
         formatted = self._parse_by_formats(text)
+        if isinstance(formatted, datetime):
+            self.remarks += ["zone_dropped"] if formatted.tzinfo is not None else []
+            return formatted.time()
         if not isinstance(formatted, str):
-            return formatted.time() if isinstance(formatted, datetime) else formatted
+            return formatted
         written = _parse_zoned_time(folded(formatted))
         if written is None:
             return BAD
@@ -252,7 +255,8 @@ class DateReader:
         return self._parse_by_first_format(text) or text
 
     def _parse_by_first_format(self, text: str) -> datetime | None:
-        """Return the moment that the first fitting declared format reads; None if none fits."""
+        """Return the moment that the first fitting declared format reads, with the zone if it has one; None if none
+        fits."""
         for read in self.formats:
             if (moment := read(text)) is not None:
                 return moment
@@ -268,7 +272,7 @@ class DateReader:
         if not isinstance(formatted, str):
             if isinstance(formatted, datetime):
                 self._check_weekday(text, formatted)
-                return ZonedMoment(formatted, None)
+                return ZonedMoment(formatted.replace(tzinfo=None), formatted.utcoffset())
             return formatted
         if formatted.isascii() and _DIGIT.search(formatted) is None:
             return BAD

@@ -20,6 +20,7 @@ from runner.engine.common.fields import Field
 from runner.engine.reading.spool import Room
 from runner.engine.values.convention_choices import ColumnSurroundings
 from runner.engine.values.convert import Converter
+from runner.engine.values.dates import DateReader
 from runner.engine.values.decisions import decide_convention, tally_values
 from tests.support.effort import examples
 from tests.support.engine_jobs import Outcome, run_job, run_order, workbook
@@ -400,6 +401,22 @@ def test_a_zone_is_reported_once_a_column(tmp_path):
     done = run_csv(tmp_path, rows, [{"name": "at", "type": "datetime"}])
     assert done.column("at")[0].hour == 8
     assert done.cells("zone_converted") == ["B2"]
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "expected"),
+    [
+        ("%Y-%m-%dT%H:%M:%S%z", "2026-01-31T10:20:30+0200", "2026-01-31 08:20:30"),
+        ("%d.%m.%Y %H:%M %z", "31.01.2026 23:30 -05:00", "2026-02-01 04:30:00"),
+        ("%Y-%m-%dT%H:%M:%S%z", "2026-01-31T10:20:30Z", "2026-01-31 10:20:30"),
+    ],
+)
+def test_a_zone_of_a_declared_format_is_converted_as_any_other(form, text, expected):
+    dates = DateReader((form,), day_first=None)
+    assert str(dates.moment(text)) == expected
+    assert dates.clock(text).tzinfo is None
+    assert dates.remarks == ["zone_converted", "zone_dropped"]
+    assert dates.day(text) == date(2026, 1, 31), "a day is as it is written"
 
 
 MONTH_NAMES = {
