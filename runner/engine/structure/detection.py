@@ -103,9 +103,8 @@ def _read(
     if known or not is_searched or any(draft.form for draft in read):
         return SheetReading(read)
     reading = partitioning.better(rows, labelled[1], read, hints.layout, classify)
-    new = [draft for draft in reading.drafts if draft not in read]
-    usable = shaping.without_fragments(new, hints, [draft for draft in reading.drafts if draft in read])
-    return reading._replace(drafts=[draft for draft in reading.drafts if draft in read or draft in usable])
+    shaping.mark_forms_and_headers([draft for draft in reading.drafts if draft not in read], hints)
+    return reading
 
 
 def _points(rows: Sequence[Row], layout: Layout, scored: Scores) -> labelling.Points:

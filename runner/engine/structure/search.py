@@ -28,11 +28,11 @@ from runner.engine.structure.grid import Grid, Rect
 from runner.engine.structure.rectangles import RECTANGLE, UNREAD, Cuts, Describer
 from runner.engine.structure.regions import Division, Regions
 
-COST = 0.25  # of each table
+COST = 0.3  # of each table
 UNCOVERED = 0.4  # of a sheet whose cells are in no table
 # By how much a partition must be worth more to replace the one that was read row by row, if the format has no designs
 # of cells: a blank column may then be a spacer as well as a border between tables. With designs the search decides.
-MARGIN = 0.5
+MARGIN = 0.2
 UNSEEN = 0.5  # what a partition is worth less where designs, which might speak against it, are not stored
 NEVER = -100.0  # what several blocks with the same header count as one table
 REGIONS, FEW_REGIONS = 160, 50  # of a sheet with and without designs of cells

@@ -22,17 +22,22 @@ MIXED = 0.65  # the largest share of a form's values with the usual kind of thei
 def without_fragments(candidates: Sequence[Draft], hints: Hints, known: Sequence[Draft] = ()) -> list[Draft]:
     """Return the drafts that count as tables, next to the `known` ones that the file declares.
 
-    Changes the drafts: whether each is a form, and whether it has a header.
+    Changes the drafts as `mark_forms_and_headers` does.
     """
+    mark_forms_and_headers(candidates, hints)
+    every = [*candidates, *known]
+    largest = max((_count_cells(draft) for draft in every if draft.band.head and draft.band.body), default=0)
+    tallest = max((len(draft.band.body) for draft in every), default=0)
+    return [draft for draft in candidates if _is_table(draft, largest, tallest)]
+
+
+def mark_forms_and_headers(candidates: Sequence[Draft], hints: Hints) -> None:
+    """Decide of each draft whether it is a form, and whether it has a header; changes the drafts."""
     for draft in candidates:
         draft.form = _is_form(draft)
         if draft.form:
             behead(draft)
         decide_header(draft, hints)
-    every = [*candidates, *known]
-    largest = max((_count_cells(draft) for draft in every if draft.band.head and draft.band.body), default=0)
-    tallest = max((len(draft.band.body) for draft in every), default=0)
-    return [draft for draft in candidates if _is_table(draft, largest, tallest)]
 
 
 def _is_table(draft: Draft, largest: int, tallest: int) -> bool:
