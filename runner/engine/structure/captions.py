@@ -69,6 +69,8 @@ def captions(draft: Draft, ruled: frozenset[int], keys: frozenset[int]) -> Capti
         likely -= texts_here.with_signs()
     sure = {draft.rows[body[n]].number for n, value in points.items() if value >= SURE}
     only_words = {draft.rows[body[n]].number for n in likely} & sure
+    if body and sure == {draft.rows[body[0]].number} and columns.isdisjoint({draft.left, *texts}):
+        only_words = sure  # the only one, below the name of a column of values: it may be the unit
     doubtful = [draft.rows[body[n]].number for n, value in points.items() if DOUBT <= value < SURE]
     return Captions(frozenset((sure - only_words) | labelled), frozenset(only_words), tuple(sorted(doubtful)))
 

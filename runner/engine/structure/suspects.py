@@ -58,6 +58,9 @@ _MOST = re.compile(
 ).match
 
 
+_MAXIMUM = re.compile(r"\s*max(?:imum|\.)?\s*:?\s*$", re.IGNORECASE).match  # Max is also a name
+
+
 def find_suspects(draft: Draft, known: frozenset[int]) -> dict[int, Suspicion]:
     """Find the rows that may be totals, by number; `known`: numbers of rows that are something else."""
     rows = draft.rows
@@ -135,7 +138,8 @@ def _suspicion(records: _Records, place: int) -> Suspicion | None:
         under=at in records.under,
         counts=at in records.ending and _counts_marks(draft, body[:place], row),
     )
-    if _is_balance(row, label) or (not place and _MOST(label)):
+    is_most = not place and (_MOST(label) or (not is_full and _MAXIMUM(label) and _tops_all(draft, body, at)))
+    if _is_balance(row, label) or is_most:
         return why._replace(clarity=Clarity.PLAINLY)
     if clarity > Clarity.NOTHING:
         return why._replace(full=is_full, named=clarity is Clarity.NAMED and _likeliest(draft, at) is Label.TOTAL)
@@ -272,6 +276,19 @@ def _outweighs(draft: Draft, body: Sequence[int], at: int) -> bool:
                 return False
             compared += 1
     return compared > 0
+
+
+def _tops_all(draft: Draft, body: Sequence[int], at: int) -> bool:
+    """Whether a row has numbers and none of the stored rows has a larger one in the column of any of them."""
+    row = draft.rows[at]
+    counted = [column for column in row.filled if row.kinds[column] == CellKind.NUMBER]
+    rest = [draft.rows[other] for other in body if other != at]
+    for column in counted:
+        most = number_of(row.values[column], max)
+        numbers = [number_of(other.values[column], min) for other in rest if _fills(other, column)]
+        if most is None or any(number is not None and number > most for number in numbers):
+            return False
+    return bool(counted)
 
 
 def _fills(row: Row, column: int) -> bool:

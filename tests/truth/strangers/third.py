@@ -224,3 +224,18 @@ def _(rng: Random) -> Case:
                 None, rng.choice(("with long hose", "stainless steel", "incl. seal")), why="the rest of a description"
             )
     return d.any("book csv")
+
+
+@stranger("third_rows_of_one_unit_or_of_the_most", right=False)
+def _(rng: Random) -> Case:
+    """The first row below the names: only the unit of one column, or the most points that one can have."""
+    d = draft(rng, "name", "en")
+    d.cols += [
+        col(test, "decimal", f"en={test.title()}", lambda r, n: r.randrange(10, 90)) for test in ("weight", "score")
+    ]
+    d.header()
+    d.line(
+        *rng.choice(((None, "lb", None), (None, None, "pts"), ("max", 100, 100), ("Max.", 90, 120))), why="no record"
+    )
+    d.records(size(rng, 5, 30))
+    return d.any("book csv")
