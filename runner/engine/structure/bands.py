@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from runner.engine.structure.equal_blocks import is_named_alike
+from runner.engine.structure.equal_blocks import is_named_alike, period_of_header
 from runner.engine.structure.facts import CellKind, Mark, Profile, Row
 from runner.engine.structure.features import rises
 from runner.engine.structure.grid import Span
@@ -262,17 +262,10 @@ def groups(rows: Sequence[Row], band: Band) -> tuple[list[tuple[int, int]], list
 
 
 def _cut_repeats(rows: Sequence[Row], band: Band, left: int, right: int) -> list[tuple[int, int]]:
-    """Cut the range where its only header row starts over: Year, Month, Jobs, Year, Month, Rate."""
-    whole = [(left, right)]
-    if len(band.head) != 1:
-        return whole
-    texts = [str(value) for value in rows[band.head[0]].values[left : right + 1]]
-    if len(texts) < right - left + 1 or texts.count(texts[0]) < 2:
-        return whole
-    period = texts.index(texts[0], 1)
-    same = sum(1 for at in range(period) if len(set(texts[at::period])) == 1)
-    if len(texts) % period or same < 2 or same * 2 < period:
-        return whole
+    """Cut the range where its only header row starts over."""
+    period = period_of_header(rows[band.head[0]], Span(left, right)) if len(band.head) == 1 else None
+    if period is None:
+        return [(left, right)]
     return [(at, at + period - 1) for at in range(left, right + 1, period)]
 
 

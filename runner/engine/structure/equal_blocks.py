@@ -1,9 +1,10 @@
 """Blocks with the same header: whatever else speaks for it, they are never one table.
 
 A block beside another, with blank columns between, names its columns alike: the first column and at least half of the
-others, two or more in all. If the first column of one has no name, its rows may be named further left. A block below
-another repeats the whole header, after a blank row or a caption. A header that is repeated right between two records,
-as on each printed page, starts no block.
+others, two or more in all. If the first column of one has no name, its rows may be named further left. Without a blank
+column between them, blocks share their only header row, which starts over. A block below another repeats the whole
+header, after a blank row or a caption. A header that is repeated right between two records, as on each printed page,
+starts no block.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,6 +29,8 @@ def has_equal_blocks(grid: Grid, rect: Rect) -> bool:
     first, *others = grid.column_spans(rect)
     if any(is_named_alike(grid.rows, heads, first, other) for other in others):
         return True
+    if len(heads) == 1 and period_of_header(grid.rows[heads[0]], Span(rect.left, rect.right)) is not None:
+        return True
     return _is_stacked(grid, rect, lines, heads)
 
 
@@ -41,6 +44,17 @@ def is_named_alike(rows: Sequence[Row], heads: Iterable[int], block: Span, other
             below = rows[head + 1 : head + 1 + COMPARED]
             return all(first[0] not in _labels(row, block)[:1] for row in below)
     return False
+
+
+def period_of_header(row: Row, columns: Span) -> int | None:
+    """Return after how many columns a header row starts over: 3 for Year, Month, Jobs, Year, Month, Rate; None if it
+    does not."""
+    texts = [str(value) for value in row.values[columns.first : columns.last + 1]]
+    if len(texts) < columns.last - columns.first + 1 or texts.count(texts[0]) < 2:
+        return None
+    period = texts.index(texts[0], 1)
+    same = sum(1 for at in range(period) if len(set(texts[at::period])) == 1)
+    return None if len(texts) % period or same < LEAST or same * 2 < period else period
 
 
 def _is_stacked(grid: Grid, rect: Rect, lines: Sequence[int], heads: Sequence[int]) -> bool:

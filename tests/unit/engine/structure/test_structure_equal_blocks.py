@@ -32,7 +32,7 @@ def beside(left, right, blank, header=HEAD):
 
 
 @pytest.mark.parametrize("with_designs", [True, False])
-@pytest.mark.parametrize("blank", [1, 2, 3])
+@pytest.mark.parametrize("blank", [0, 1, 2, 3])
 @pytest.mark.parametrize("rows", [3, 4])
 def test_blocks_beside_each_other_with_the_same_header_are_two_tables(rows, blank, with_designs):
     found = ranges(beside(block(3715, 4), block(3715, rows), blank), with_designs=with_designs)
