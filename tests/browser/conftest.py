@@ -24,6 +24,7 @@ TOKENS = (
     ("operator", None),
     ("operator,values", None),
     ("reader", None),
+    ("sender", "acme"),
     ("sender", "initech"),
     ("sender", "globex"),
     ("author", "acme"),
