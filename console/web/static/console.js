@@ -70,6 +70,9 @@ async function send(method, path, body) {
 // Live parts of a page: fetched again and put in place of the old ones
 
 const foldName = (one) => one.id || one.dataset.name || $("summary", one).textContent;
+const isChanged = (one) => (one.options
+  ? one.selectedIndex !== Math.max(0, [...one.options].findIndex((option) => option.defaultSelected))
+  : one.value !== one.defaultValue);
 let refreshing = false;
 let again = false;
 async function refresh() {
@@ -86,7 +89,7 @@ async function refresh() {
         const made = fresh.getElementById(old.id);
         if (!made || made.innerHTML === old.innerHTML) continue;
         if (old.contains(document.activeElement) && $("input:checked, select:focus, input:focus, form[method=get] :focus", old)) continue;
-        if ($$("details[open] input:not([type=hidden])", old).some((one) => one.value !== one.defaultValue)) continue; // a note is being written
+        if ($$("details[open] input:not([type=hidden]), details[open] select", old).some(isChanged)) continue; // a note is being written
         const open = new Set($$("details[open]", old).map(foldName));
         old.replaceChildren(...made.childNodes);
         for (const name of made.getAttributeNames()) old.setAttribute(name, made.getAttribute(name));
